@@ -1,0 +1,57 @@
+# The one front door. `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+PYTHON ?= python3
+BIN := .venv/bin
+WORK := .work
+FUZZ_SECONDS ?= 600
+JOBS ?= 2
+
+.PHONY: help setup demo test check lint conformance fuzz bench reference clean
+
+help: ## list the targets
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: .venv/.ready ## make .venv with everything that is needed; leaves .venv/bin/falconmq working
+
+.venv/.ready: pyproject.toml constraints.txt tools/setup.sh
+	@PYTHON=$(PYTHON) tools/setup.sh
+
+demo: setup ## a tour of what works today
+	@$(BIN)/falconmq demo
+
+test: setup lint ## everything that has to pass: all tests, conformance, a minute of fuzzing
+	@mkdir -p $(WORK)
+	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
+	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
+	$(BIN)/python -m fuzz.run --seconds 60
+
+check: setup lint ## what to run before a commit: lint, types, imports, fast tests
+	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) -m "not slow"
+
+lint: setup ## ruff, ruff format, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+conformance: setup ## prove the requirement rows, print the report, write docs/conformance.md
+	@mkdir -p $(WORK)
+	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
+	$(BIN)/python -m conformance.report $(WORK)/requirements.json --write
+
+fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all
+	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+
+bench: setup ## the measured claims: microseconds per message for encode, decode, split
+	$(BIN)/python -m benchmarks.codec
+
+reference: setup ## write docs/reference/ anew from the code
+	$(BIN)/python -m tools.reference
+
+clean: ## remove .venv and everything made by the other targets
+	rm -rf .venv .venv-log $(WORK) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The requirement catalogue, the stated gaps, and the report over both."""

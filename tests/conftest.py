@@ -1,0 +1,62 @@
+"""Requirement markers: checked against the catalogue, and their outcome recorded for the report."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from conformance.catalogue import load_catalogue
+
+# The same examples every time, so that `make test` tells the code's state and not the day's luck;
+# HYPOTHESIS_PROFILE=explore draws new ones.
+settings.register_profile("falconmq", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "falconmq"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--requirements-json",
+        type=Path,
+        metavar="PATH",
+        help="write which requirement rows the passing and the failing tests name",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path: Path | None = config.getoption("--requirements-json")
+    if path is not None and not hasattr(config, "workerinput"):  # with xdist: the controller only
+        config.pluginmanager.register(RequirementRecorder(path))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    catalogue = load_catalogue()
+    for item in items:
+        ids = sorted({id for mark in item.iter_markers("requirement") for id in mark.args})
+        if unknown := [id for id in ids if id not in catalogue]:
+            raise pytest.UsageError(f"{item.nodeid} names {unknown}, not in conformance/*.tsv")
+        item.user_properties.append(("requirements", ids))
+
+
+class RequirementRecorder:
+    """Collects, per requirement id, the tests that passed and those that did not."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.outcomes: dict[str, dict[str, list[str]]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.passed and report.when != "call":
+            return
+        for name, ids in report.user_properties:
+            if name == "requirements" and isinstance(ids, list):
+                for id in ids:
+                    tests = self.outcomes.setdefault(id, {"passed": [], "failed": []})
+                    tests["passed" if report.passed else "failed"].append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.path.write_text(json.dumps(self.outcomes, sort_keys=True), encoding="utf-8")
