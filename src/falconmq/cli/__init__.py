@@ -1,0 +1,5 @@
+"""The falconmq command."""
+
+from falconmq.cli.app import main
+
+__all__ = ["main"]
