@@ -1,0 +1,1 @@
+"""The measured claims; figures are ratios of one run on one machine."""
