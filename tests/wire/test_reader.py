@@ -16,7 +16,9 @@ LAYOUT = Layout("Thing", "BHI", "One", "Two", "Four")
 
 
 def test_fixed_fields_are_little_endian_and_packed() -> None:
-    reader = Reader(bytes.fromhex("01 0302 07060504 ff"))
+    data = bytes.fromhex("01 0302 07060504")
+    assert Reader(data).fixed(LAYOUT) == (0x01, 0x0203, 0x04050607), "up to the very end"
+    reader = Reader(data + b"\xff")
     assert reader.fixed(LAYOUT) == (0x01, 0x0203, 0x04050607)
     assert reader.position == LAYOUT.size == 7
     assert LAYOUT.pack(0x01, 0x0203, 0x04050607) == bytes.fromhex("01 0302 07060504")
@@ -103,6 +105,12 @@ def test_text_without_a_nul_is_refused(tail: bytes) -> None:
     reader.enter("Thing")
     with pytest.raises(WireError, match=r"Thing\.Name at offset 0: no NUL"):
         reader.text("Name")
+
+
+def test_text_may_end_with_the_packet() -> None:
+    reader = Reader(b"a\0\0\0")
+    assert (reader.text("Name"), reader.remaining) == ("a", 0)
+    assert Reader(b"\0\0").text("Name") == ""
 
 
 def test_text_does_not_look_beyond_its_part() -> None:

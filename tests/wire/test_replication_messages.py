@@ -484,3 +484,9 @@ def test_damaged_bytes_decode_or_raise_wire_error(data: bytes, at: int, new: byt
 @pytest.mark.parametrize("data", [data for _, data in ALL])
 def test_a_cut_message_is_refused(data: bytes) -> None:
     assert_every_cut_is_refused(decode_replication_message, data)
+
+
+def test_more_changes_than_count_can_tell_are_refused() -> None:
+    message = ChangePropagationMessage(bytes(16), [CHANGE] * 0x10000)
+    with pytest.raises(WireError, match=r"ChangePropagationMessage\.Count: 65536 does not fit"):
+        message.encode()

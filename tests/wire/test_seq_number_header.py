@@ -95,3 +95,9 @@ def test_any_bytes_decode_or_raise_wire_error(data: bytes) -> None:
 def test_a_cut_header_is_refused() -> None:
     assert_every_cut_is_refused(SeqNumberHeader.decode, SeqNumberHeader("P", [PARTITION]).encode())
     assert_every_cut_is_refused(PartitionSeqNumbers.decode, PARTITION_BYTES)
+
+
+def test_more_partitions_than_count_can_tell_are_refused() -> None:
+    partition = PartitionSeqNumbers(bytes(16), 1, 0)
+    with pytest.raises(WireError, match=r"SeqNumberHeader\.Count: 65536 does not fit"):
+        SeqNumberHeader("PSC", [partition] * 0x10000).encode()

@@ -8,13 +8,29 @@ here, so that a field reads the same everywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from falconmq.errors import WireError
 from falconmq.wire.access_masks import ObjectKind, mask_in_words
-from falconmq.wire.base_header import DEFAULT_PRIORITY, INFINITE, SIGNATURE
+from falconmq.wire.base_header import INFINITE, SIGNATURE
+from falconmq.wire.flag_words import (
+    ACE_FLAGS,
+    ACK_FLAGS,
+    BASE_FLAGS,
+    CONTROL,
+    DEBUG_FLAGS,
+    INTERNAL_FLAGS,
+    OBJECT_ACE_FLAGS,
+    OPERATING_SYSTEM,
+    PING_FLAGS,
+    SECURITY_FLAGS,
+    TRANSACTION_FLAGS,
+    USER_FLAGS,
+    Siblings,
+    Words,
+)
 from falconmq.wire.guid import NULL_GUID, guid_text
 from falconmq.wire.message_class import MessageClass, is_sendable
 from falconmq.wire.property_ids import PROPERTIES, ObjectType, Property
@@ -44,11 +60,7 @@ class Annotation(NamedTuple):
     meaning: str = ""
 
 
-Siblings = Mapping[str, Any]
-"""The fields of the same structure that were read before, by name."""
-
 _NO_SIBLINGS: Final[Siblings] = MappingProxyType({})
-_Words = Callable[[Any, Siblings], str]
 
 
 def annotate(
@@ -155,165 +167,6 @@ def _written_number(field: str, value: Any, size: int) -> str:
     return str(value)
 
 
-# Flags
-
-
-class _Bits(NamedTuple):
-    """A part of a flags field: words for a single bit, a table or function for a number."""
-
-    mask: int
-    name: str
-    words: str | Mapping[int, str] | Callable[[int], str] = ""
-    always: bool = False  # shown when it is 0, too
-    hexadecimal: bool = False
-
-
-def _flags(*parts: _Bits) -> _Words:
-    shown = 0
-    for part in parts:
-        shown |= part.mask
-
-    def words(value: int, _: Siblings) -> str:
-        said = [text for part in parts if (text := _bits_in_words(part, value))]
-        if rest := value & ~shown:
-            said.append(f"reserved bits {rest:#x}")
-        return ", ".join(said) or "none set"
-
-    return words
-
-
-def _bits_in_words(part: _Bits, value: int) -> str:
-    number = (value & part.mask) // (part.mask & -part.mask)
-    if not number and not part.always:
-        return ""
-    if isinstance(part.words, str):
-        return f"{part.name} {part.words}".strip()
-    word = part.words(number) if callable(part.words) else part.words.get(number, "unknown")
-    written = f"{number:#x}" if part.hexadecimal else str(number)
-    return f"{part.name}={written} {word}".strip()
-
-
-_QUEUE_TYPES: Final = {
-    0: "none",
-    1: "the admin queue",
-    2: "private at source",
-    3: "private at destination",
-    4: "private at admin host",
-    5: "public",
-    6: "private elsewhere",
-    7: "direct",
-}
-_SIGNATURE_VERSIONS: Final = {
-    1: "MSMQ 1.0 verified",
-    3: "MSMQ 2.0 verified",
-    5: "MSMQ 3.0 verified",
-}
-
-_PRIORITIES: Final = {0: "lowest", DEFAULT_PRIORITY: "default", 7: "highest"}
-
-_BASE_FLAGS: Final = _flags(
-    _Bits(0x0007, "PR", lambda n: _PRIORITIES.get(n, ""), always=True),
-    _Bits(0x0008, "IN", "internal"),
-    _Bits(0x0010, "SH", "session header"),
-    _Bits(0x0020, "DH", "debug header"),
-    _Bits(0x0100, "TR", "trace"),
-)
-_USER_FLAGS: Final = _flags(
-    _Bits(0x0000001F, "RC", lambda n: "hop" if n == 1 else "hops"),
-    _Bits(0x00000060, "DM", {0: "express", 1: "recoverable"}, always=True),
-    _Bits(0x00000100, "JN", "dead-letter"),
-    _Bits(0x00000200, "JP", "journal"),
-    _Bits(0x00001C00, "DQ", _QUEUE_TYPES, always=True),
-    _Bits(0x0000E000, "AQ", _QUEUE_TYPES),
-    _Bits(0x00070000, "RQ", _QUEUE_TYPES),
-    _Bits(0x00080000, "SH", "security"),
-    _Bits(0x00100000, "TH", "transaction"),
-    _Bits(0x00200000, "MP", "properties"),
-    _Bits(0x00400000, "CQ", "connector type"),
-    _Bits(0x00800000, "MQ", "multiple destinations"),
-    _Bits(0x02000000, "AH", "came over HTTP"),
-    _Bits(0x10000000, "HH", "SOAP"),
-)
-_INTERNAL_FLAGS: Final = _flags(
-    _Bits(
-        0x000F,
-        "PT",
-        {1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
-        always=True,
-    ),
-    _Bits(0x0010, "CS", "connection refused"),
-)
-_OPERATING_SYSTEM: Final = _flags(
-    _Bits(
-        0x00FF,
-        "RE",
-        lambda n: "" if n == 0x10 else "instead of 0x10",
-        always=True,
-        hexadecimal=True,
-    ),
-    _Bits(0x0100, "SE", "no ping before"),
-    _Bits(0x0200, "OS", "server class"),
-    _Bits(0x0400, "QS", "quality of service"),
-)
-_PING_FLAGS: Final = _flags(
-    _Bits(0x0001, "RC", "initiator is not server class"),
-    _Bits(0x0002, "RF", "would refuse"),
-    _Bits(0xFFFC, "bits 2-15", lambda _: "garbage", hexadecimal=True),
-)
-_TRANSACTION_FLAGS: Final = _flags(
-    _Bits(0x00000001, "CG", "connector GUID"),
-    _Bits(0x00000002, "FA", "final ack wanted"),
-    _Bits(0x00000004, "FM", "first message"),
-    _Bits(0x00000008, "LM", "last message"),
-    _Bits(0x00FFFFF0, "ID", lambda _: "transaction", always=True, hexadecimal=True),
-)
-_SECURITY_FLAGS: Final = _flags(
-    _Bits(0x000F, "ST", {0: "no sender id", 1: "SID", 2: "queue manager GUID"}, always=True),
-    _Bits(0x0010, "AU", "authenticated"),
-    _Bits(0x0020, "EB", "body encrypted"),
-    _Bits(0x0040, "DE", "default provider"),
-    _Bits(0x0080, "AI", "security data"),
-    _Bits(0x0F00, "AS", _SIGNATURE_VERSIONS),
-)
-_ACK_FLAGS: Final = _flags(
-    _Bits(0x01, "PA", "ack arrival"),
-    _Bits(0x02, "PR", "ack receipt"),
-    _Bits(0x04, "NA", "nack if not delivered"),
-    _Bits(0x08, "NR", "nack if not read"),
-)
-_DEBUG_FLAGS: Final = _flags(_Bits(0x0003, "QT", {0: "no queue", 1: "public queue"}, always=True))
-_ACE_FLAGS: Final = _flags(
-    _Bits(0x01, "object inherit"),
-    _Bits(0x02, "container inherit"),
-    _Bits(0x04, "no propagate"),
-    _Bits(0x08, "inherit only"),
-    _Bits(0x10, "inherited"),
-    _Bits(0x40, "audit success"),
-    _Bits(0x80, "audit failure"),
-)
-_OBJECT_ACE_FLAGS: Final = _flags(
-    _Bits(0x1, "ObjectType present"), _Bits(0x2, "InheritedObjectType present")
-)
-_CONTROL: Final = _flags(
-    _Bits(0x0001, "OD", "owner defaulted"),
-    _Bits(0x0002, "GD", "group defaulted"),
-    _Bits(0x0004, "DP", "DACL present"),
-    _Bits(0x0008, "DD", "DACL defaulted"),
-    _Bits(0x0010, "SP", "SACL present"),
-    _Bits(0x0020, "SD", "SACL defaulted"),
-    _Bits(0x0040, "DT", "DACL trusted"),
-    _Bits(0x0080, "SS", "server security"),
-    _Bits(0x0100, "DC", "DACL to be inherited"),
-    _Bits(0x0200, "SC", "SACL to be inherited"),
-    _Bits(0x0400, "DI", "DACL inherited"),
-    _Bits(0x0800, "SI", "SACL inherited"),
-    _Bits(0x1000, "PD", "DACL protected"),
-    _Bits(0x2000, "PS", "SACL protected"),
-    _Bits(0x4000, "RM", "resource manager bits"),
-    _Bits(0x8000, "SR", "self-relative"),
-)
-
-
 # Names of numbers
 
 _HASHES: Final = {
@@ -390,7 +243,7 @@ _ACE_TYPES: Final = {
 }
 
 
-def _named(names: Mapping[Any, str]) -> _Words:
+def _named(names: Mapping[Any, str]) -> Words:
     return lambda value, _: names.get(value, "unknown")
 
 
@@ -455,7 +308,7 @@ def _correlation_words(value: bytes, siblings: Siblings) -> str:
     return f"about message {message_id_text(value[:16], int.from_bytes(value[16:], 'little'))}"
 
 
-def _queue_words(type_shift: int, host: str) -> _Words:
+def _queue_words(type_shift: int, host: str) -> Words:
     """A queue name that is a private number or the GUID of a public queue."""
 
     def words(value: Any, siblings: Siblings) -> str:
@@ -483,22 +336,22 @@ def _body_words(value: bytes, siblings: Siblings) -> str:
     return kind
 
 
-def _counted(noun: str, before: str = "") -> _Words:
+def _counted(noun: str, before: str = "") -> Words:
     return lambda value, _: f"{before}{count_of(value, noun)}"
 
 
-def _constant(text: str) -> _Words:
+def _constant(text: str) -> Words:
     return lambda *_: text
 
 
 _BYTES: Final = _constant("bytes")
 
-_WORDS: Final[Mapping[tuple[str, str], _Words]] = {
-    ("BaseHeader", "Flags"): _BASE_FLAGS,
+_WORDS: Final[Mapping[tuple[str, str], Words]] = {
+    ("BaseHeader", "Flags"): BASE_FLAGS,
     ("BaseHeader", "Signature"): lambda value, _: '"LIOR"' if value == SIGNATURE else "not MSMQ",
     ("BaseHeader", "PacketSize"): _BYTES,
     ("BaseHeader", "TimeToReachQueue"): _lifetime_words,
-    ("InternalHeader", "Flags"): _INTERNAL_FLAGS,
+    ("InternalHeader", "Flags"): INTERNAL_FLAGS,
     ("EstablishConnectionHeader", "ClientGuid"): _constant("queue manager that connects"),
     ("EstablishConnectionHeader", "ServerGuid"): lambda value, _: (
         "null: reached by a direct name" if value == NULL_GUID else "queue manager that is called"
@@ -506,7 +359,7 @@ _WORDS: Final[Mapping[tuple[str, str], _Words]] = {
     ("EstablishConnectionHeader", "TimeStamp"): lambda value, _: (
         f"{duration(value // 1000)} after the caller started"
     ),
-    ("EstablishConnectionHeader", "OperatingSystem"): _OPERATING_SYSTEM,
+    ("EstablishConnectionHeader", "OperatingSystem"): OPERATING_SYSTEM,
     ("ConnectionParametersHeader", "RecoverableAckTimeout"): _milliseconds_words,
     ("ConnectionParametersHeader", "AckTimeout"): _milliseconds_words,
     ("ConnectionParametersHeader", "WindowSize"): _constant("messages may wait for an ack"),
@@ -518,7 +371,7 @@ _WORDS: Final[Mapping[tuple[str, str], _Words]] = {
     ("SessionHeader", "UserMsgSequenceNumber"): _counted("message", "has sent "),
     ("SessionHeader", "RecoverableMsgSeqNumber"): lambda value, _: f"of them {value} recoverable",
     ("SessionHeader", "WindowSize"): _constant("messages may wait for an ack"),
-    ("Ping", "Flags"): _PING_FLAGS,
+    ("Ping", "Flags"): PING_FLAGS,
     ("Ping", "QMGuid"): _constant("queue manager that sent this"),
     ("UserHeader", "SourceQueueManager"): _constant("queue manager that sent it first"),
     ("UserHeader", "QueueManagerAddress"): lambda value, _: (
@@ -531,23 +384,23 @@ _WORDS: Final[Mapping[tuple[str, str], _Words]] = {
         if "SourceQueueManager" in siblings
         else ""
     ),
-    ("UserHeader", "Flags"): _USER_FLAGS,
+    ("UserHeader", "Flags"): USER_FLAGS,
     ("UserHeader", "DestinationQueue"): _queue_words(10, "the destination"),
     ("UserHeader", "AdminQueue"): _queue_words(13, "the destination"),
     ("UserHeader", "ResponseQueue"): _queue_words(16, "the destination"),
     ("UserHeader", "ConnectorType"): _constant("connector, an application's own"),
-    ("TransactionHeader", "Flags"): _TRANSACTION_FLAGS,
+    ("TransactionHeader", "Flags"): TRANSACTION_FLAGS,
     ("", "TxSequenceID"): _sequence_id_words,
     ("", "PreviousTxSequenceNumber"): _previous_words,
     ("", "TxPreviousSequenceNumber"): _previous_words,
-    ("SecurityHeader", "Flags"): _SECURITY_FLAGS,
+    ("SecurityHeader", "Flags"): SECURITY_FLAGS,
     ("SecurityHeader", "SecurityID"): _sender_words,
     ("SecurityHeader", "SenderCert"): _constant("X.509 certificate"),
     ("SecurityHeader", "EncryptionKey"): _constant("session key, encrypted"),
     ("ProviderInfo", "ProviderType"): lambda value, _: {1: "PROV_RSA_FULL", 24: "PROV_RSA_AES"}.get(
         value, ""
     ),
-    ("MessagePropertiesHeader", "Flags"): _ACK_FLAGS,
+    ("MessagePropertiesHeader", "Flags"): ACK_FLAGS,
     ("MessagePropertiesHeader", "LabelLength"): _constant("characters with the NUL"),
     ("MessagePropertiesHeader", "MessageClass"): _class_words,
     ("MessagePropertiesHeader", "CorrelationID"): _correlation_words,
@@ -559,7 +412,7 @@ _WORDS: Final[Mapping[tuple[str, str], _Words]] = {
     ("MessagePropertiesHeader", "HashAlgorithm"): _named(_HASHES),
     ("MessagePropertiesHeader", "EncryptionAlgorithm"): _named(_CIPHERS),
     ("MessagePropertiesHeader", "MessageBody"): _body_words,
-    ("DebugHeader", "Flags"): _DEBUG_FLAGS,
+    ("DebugHeader", "Flags"): DEBUG_FLAGS,
     ("DebugHeader", "QueueIdentifier"): _constant("public queue for trace reports"),
     ("MQFAddressHeader", "HeaderSize"): _BYTES,
     ("MQFAddressHeader", "HeaderID"): _named(
@@ -590,10 +443,10 @@ _WORDS: Final[Mapping[tuple[str, str], _Words]] = {
         {0: "not in sync0", 1: "more to fetch", 2: "sync0 is complete"}
     ),
     ("ChangePropagationMessage", "Flush"): _named({0: "", 1: "flush: not to be passed on"}),
-    ("SECURITY_DESCRIPTOR", "Control"): _CONTROL,
+    ("SECURITY_DESCRIPTOR", "Control"): CONTROL,
     ("ACE", "AceType"): _named(_ACE_TYPES),
-    ("ACE", "AceFlags"): _ACE_FLAGS,
-    ("ACE", "Flags"): _OBJECT_ACE_FLAGS,
+    ("ACE", "AceFlags"): ACE_FLAGS,
+    ("ACE", "Flags"): OBJECT_ACE_FLAGS,
     ("ACE", "Mask"): lambda value, _: mask_in_words(value, ObjectKind.QUEUE),
     ("SID", "IdentifierAuthority"): lambda value, _: str(int.from_bytes(value, "big")),
     ("PUBLICKEYBLOB", "aiKeyAlg"): _named(_KEY_ALGORITHMS),

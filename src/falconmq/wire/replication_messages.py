@@ -98,8 +98,6 @@ class ChangePropagationMessage(Structure):
 
     def encode(self) -> bytes:
         count = len(self.directory_changes)
-        if count > 0xFFFF:
-            raise WireError("ChangePropagationMessage", "Count", f"{count} is more than 65535")
         return b"".join(
             [
                 BaseReplicationHeader(self.site_id, CHANGE_PROPAGATION).encode(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from falconmq.errors import WireError
 from falconmq.wire.guid import encode_guid
 from falconmq.wire.reader import Layout, Reader, Structure
 from falconmq.wire.sequence_number import decode_sequence_number, encode_sequence_number
@@ -65,8 +64,6 @@ class SeqNumberHeader(Structure):
 
     def encode(self) -> bytes:
         count = len(self.partition_seq_numbers)
-        if count > 0xFFFF:
-            raise WireError("SeqNumberHeader", "Count", f"{count} is more than 65535")
         if count == 0:
             return _COUNT.pack(0)
         name = encode_text(self.machine_name, "SeqNumberHeader", "MachineName")
