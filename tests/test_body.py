@@ -461,3 +461,55 @@ def test_a_deep_document_is_read_without_recursion() -> None:
     depth = sys.getrecursionlimit() * 3
     root = decode_xml(b"<a>" * depth + b"</a>" * depth)
     assert isinstance(root, Element)
+
+
+XML_INTEGERS = [
+    ("byte", -128, 127),
+    ("unsignedByte", 0, 255),
+    ("short", -32768, 32767),
+    ("unsignedShort", 0, 65535),
+    ("int", -2147483648, 2147483647),
+    ("unsignedInt", 0, 4294967295),
+    ("long", -9223372036854775808, 9223372036854775807),
+    ("unsignedLong", 0, 18446744073709551615),
+]
+
+
+@pytest.mark.parametrize(("name", "low", "high"), XML_INTEGERS)
+def test_an_xml_integer_is_kept_to_the_range_of_its_dotnet_type(
+    name: str, low: int, high: int
+) -> None:
+    for number in (low, high):
+        assert decode_xml(encode_xml(number, name)) == number
+    for number in (low - 1, high + 1):
+        with pytest.raises(MessageError, match=f"it is not in {low}..{high}"):
+            encode_xml(number, name)
+        with pytest.raises(MessageError):
+            decode_xml(f"<{name}>{number}</{name}>".encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (1, "string"),
+        ("1", "int"),
+        (True, "int"),
+        (True, "double"),
+        ("x", "boolean"),
+        (True, "decimal"),
+        ("1", "decimal"),
+        ("AA==", "base64Binary"),
+        ("now", "dateTime"),
+        ("0", "guid"),
+        (Decimal("1E+29"), "decimal"),
+        (Decimal("1E+999999"), "decimal"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(value: XmlValue, name: str) -> None:
+    with pytest.raises(MessageError, match=f"is no {name}"):
+        encode_xml(value, name)
+
+
+def test_a_value_without_an_xml_type_is_refused() -> None:
+    with pytest.raises(MessageError, match="a list is no simple XML value"):
+        encode_xml([])  # type: ignore[arg-type]  # what the test is about

@@ -50,6 +50,7 @@ _DATE_TIME: Final = re.compile(
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_DECIMAL_DIGITS: Final = 29
 _SPECIAL_FLOATS: Final = {"INF": "inf", "-INF": "-inf", "NaN": "nan"}
 
 
@@ -186,6 +187,8 @@ def _write_decimal(value: XmlValue, _name: str) -> str:
     number = Decimal(value)
     if not number.is_finite():
         raise ValueError("a finite number is needed")
+    if number.adjusted() >= _DECIMAL_DIGITS:
+        raise ValueError(f"a .NET decimal has at most {_DECIMAL_DIGITS} digits")
     return f"{number:f}"
 
 
