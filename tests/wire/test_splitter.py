@@ -257,3 +257,14 @@ def test_a_changed_byte_never_makes_it_fail_otherwise(
     except WireError:
         return
     assert total + splitter.pending == len(stream)
+
+
+@pytest.mark.parametrize("step", range(1, 17))
+def test_a_fault_reads_the_same_however_the_stream_was_cut(step: int) -> None:
+    """A wrong signature that came byte by byte was once reported with bytes that never came."""
+    stream = bytes.fromhex("10002cad 4c522400 01002604 0000b100 8100dcb4")
+    splitter = PacketSplitter()
+    for at in range(0, len(stream), step):
+        splitter.feed(stream[at : at + step])
+    with pytest.raises(WireError, match="Signature at offset 4: 0x0024524c, no MSMQ packet"):
+        splitter.take()
