@@ -229,6 +229,12 @@ class FalconMQError(Exception):
     WireError         bytes that break a layout; the session closes
     NameSyntaxError   ILLEGAL_FORMATNAME, ILLEGAL_QUEUE_PATHNAME, UNSUPPORTED_FORMATNAME_OPERATION
     MessageError      a message property that MSMQ does not allow: ILLEGAL_PROPERTY_VALUE ...
+    QueueError        QUEUE_NOT_FOUND, QUEUE_EXISTS, QUEUE_DELETED, SHARING_VIOLATION
+    ReadError         IO_TIMEOUT, MESSAGE_NOT_FOUND, MESSAGE_ALREADY_RECEIVED, ILLEGAL_CURSOR_ACTION
+    TransactionError  TRANSACTION_USAGE, TRANSACTION_SEQUENCE, TRANSACTION_ENLIST
+    DirectoryError    NO_DS, DS_ERROR, MACHINE_NOT_FOUND
+    ResourceError     INSUFFICIENT_RESOURCES, MESSAGE_STORAGE_FAILED; says which limit and its value
+    StoreError        the data directory cannot be used: locked, damaged, of another version
     """
 
     def __init__(self, message: str, *, status: MqStatus = MqStatus.ERROR, hint: str = "") -> None:
@@ -297,3 +303,27 @@ class MessageError(FalconMQError):
     ) -> None:
         super().__init__(f"{field}: {problem}", status=status, hint=hint)
         self.field = field
+
+
+class QueueError(FalconMQError):
+    """A queue that is not there, is there already, or may not be used so."""
+
+
+class ReadError(FalconMQError):
+    """A read that ended without a message."""
+
+
+class TransactionError(FalconMQError):
+    """A transaction used in a way its state does not allow."""
+
+
+class DirectoryError(FalconMQError):
+    """The directory cannot be asked, or refused."""
+
+
+class ResourceError(FalconMQError):
+    """A quota or the disk is full; the text says which limit and its value."""
+
+
+class StoreError(FalconMQError):
+    """A data directory that cannot be used; nothing in it was changed."""
