@@ -1,0 +1,153 @@
+"""How a message is kept: its packet as it travels, and beside it what never travels.
+
+A record is a fixed part, the path of the application's dead-letter queue, and the packet. The
+packet is the very bytes a peer sent or will get; nothing is encoded again when a message moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+
+from falconmq.wire.base_header import BaseHeader
+from falconmq.wire.packet import decode_packet
+from falconmq.wire.reader import Buffer, Layout, Reader
+from falconmq.wire.transaction_header import (
+    FIRST_MESSAGE,
+    LAST_MESSAGE,
+    TRANSACTION_ID,
+    TRANSACTION_ID_SHIFT,
+    TransactionHeader,
+)
+from falconmq.wire.user_header import EXPRESS, UserHeader
+from falconmq.wire.user_message import UserMessage
+
+VERSION: Final = 1
+ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
+DEAD_LETTER: Final = 0x02
+_LAYOUT: Final = Layout(
+    "MessageRecord",
+    "BBBBHHQQH",
+    "Version",
+    "Flags",
+    "AuthenticationLevel",
+    "Reserved",
+    "AbortCount",
+    "MoveCount",
+    "ArrivalTimeMs",
+    "ArrivalNumber",
+    "DeadLetterQueueSize",
+)
+
+
+@dataclass(slots=True, eq=False)
+class StoredMessage:
+    """One message inside the queue manager (MQDMPR 3.1.1.12).
+
+    `data` are the bytes of the packet, `packet` the same decoded. `arrival_time` is in seconds.
+    """
+
+    data: Buffer
+    packet: UserMessage
+    arrival_time: float = 0.0
+    arrival_number: int = 0
+    allow_peek_when_locked: bool = False
+    authentication_level: int = 0  # what our own check of the signature found, QB-3.1.5.8.3
+    dead_letter_queue: str = ""
+    abort_count: int = 0
+    move_count: int = 0
+    is_dead_letter: bool = False  # a copy of what was not delivered: it waits for ever
+    extra: dict[str, object] = field(default_factory=dict)  # volatile, for subscribers
+
+    @classmethod
+    def of(cls, packet: UserMessage) -> Self:
+        """A message from a packet that has just been built."""
+        return cls(packet.encode(), packet)
+
+    @property
+    def size(self) -> int:
+        """Bytes that count against quotas: headers and body."""
+        return len(self.data)
+
+    @property
+    def is_recoverable(self) -> bool:
+        return self.packet.user.delivery_mode != EXPRESS  # 2 and 3 ask for safety: QB-3.1.7.15-33
+
+    @property
+    def transaction(self) -> TransactionHeader | None:
+        return self.packet.transaction
+
+    @property
+    def wire_transaction_id(self) -> int:
+        """The 20 bits that name the transaction of its sender; 0 if there was none."""
+        header = self.packet.transaction
+        return 0 if header is None else (header.flags & TRANSACTION_ID) >> TRANSACTION_ID_SHIFT
+
+    def mark_in_transaction(self, *, first: bool = False, last: bool = False) -> None:
+        """Set FirstInTransaction and LastInTransaction, in the packet and in its bytes alike.
+
+        Nothing is encoded again, and the packet and header that copies share stay as they are.
+        """
+        header = self.packet.transaction
+        flags = (FIRST_MESSAGE if first else 0) | (LAST_MESSAGE if last else 0)
+        if header is None or header.flags & flags == flags:
+            return
+        header = replace(header, flags=header.flags | flags)
+        self.packet = replace(self.packet, transaction=header)
+        at = _transaction_header_offset(self.data)
+        data = bytearray(self.data)
+        data[at : at + 4] = header.flags.to_bytes(4, "little")
+        self.data = bytes(data)
+
+    def encode(self) -> bytes:
+        """The record that the store keeps."""
+        path = self.dead_letter_queue.encode()
+        flags = ALLOW_PEEK_WHEN_LOCKED if self.allow_peek_when_locked else 0
+        if self.is_dead_letter:
+            flags |= DEAD_LETTER
+        head = _LAYOUT.pack(
+            VERSION,
+            flags,
+            self.authentication_level,
+            0,
+            min(self.abort_count, 0xFFFF),
+            min(self.move_count, 0xFFFF),
+            int(self.arrival_time * 1000),
+            self.arrival_number,
+            len(path),
+        )
+        return b"".join((head, path, self.data))
+
+    @classmethod
+    def decode(cls, record: Buffer) -> Self:
+        """Read a record back; WireError if the store gave us something else."""
+        reader = Reader(record)
+        reader.enter("MessageRecord")
+        version, flags, level, _, aborts, moves, arrival_ms, number, size = reader.fixed(_LAYOUT)
+        if version != VERSION:
+            raise reader.refuse(_LAYOUT, "Version", f"{version}, this FalconMQ writes {VERSION}")
+        path = bytes(reader.take(size, "DeadLetterQueue")).decode("utf-8", "replace")
+        data = reader.take(reader.remaining, "Packet")
+        packet = decode_packet(data)
+        if not isinstance(packet, UserMessage):
+            raise reader.error("Packet", "no user message")
+        return cls(
+            data,
+            packet,
+            arrival_ms / 1000,
+            number,
+            bool(flags & ALLOW_PEEK_WHEN_LOCKED),
+            level,
+            path,
+            aborts,
+            moves,
+            bool(flags & DEAD_LETTER),
+        )
+
+
+def _transaction_header_offset(data: Buffer) -> int:
+    """Where the TransactionHeader of a packet begins: behind the UserHeader, of any length."""
+    reader = Reader(data)
+    BaseHeader.read(reader)
+    UserHeader.read(reader)
+    return reader.position

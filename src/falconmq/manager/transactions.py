@@ -1,0 +1,325 @@
+"""Transactions (MQDMPR 3.1.1.13, .14, 3.1.4.3 to .5, 3.1.7.1.8): operations that happen together.
+
+How to think about it. An operation in a transaction locks a place in a queue and is noted down: a
+message that was sent is not yet there for readers, one that was read or moved is not there any
+more. Commit goes through the notes and does each for good, abort undoes each.
+
+Internal transactions write nothing before their commit, and the commit is one batch of the store.
+So a crash at any moment leaves all of it or nothing, and there is nothing to clean up. A
+transaction that an outside coordinator decides is written when it is prepared, with its messages,
+into the table "transactions"; `recover` locks its places again after a restart, until somebody
+says how it ended (see `coordinator`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
+from falconmq.manager.core import QueueManagerCore, next_number
+from falconmq.manager.model import OutgoingQueue, Queue, Transaction, TransactionalOperation
+from falconmq.manager.positions import MessagePosition
+from falconmq.manager.record import StoredMessage
+from falconmq.manager.states import OperationType, PositionState
+from falconmq.manager.storing import (
+    complete_move,
+    link_position,
+    message_position_available,
+    message_position_deleted,
+    remove_position,
+    store_again,
+)
+from falconmq.manager.waiting import end_waits_of_transaction
+from falconmq.wire.message_class import MessageClass
+from falconmq.wire.reader import Buffer, Layout, Reader
+
+TABLE: Final = "transactions"
+VERSION: Final = 1
+WIRE_ID_MAX: Final = 0xFFFFF  # 20 bits of the packet, DM-A32
+PURGE_PENDING: Final = 0x01
+
+_KINDS: Final = (OperationType.ENQUEUE, OperationType.DEQUEUE, OperationType.MOVE)
+_HEAD: Final = Layout("Transaction", "BBHII", "Version", "Flags", "Reserved", "WireId", "Count")
+_OPERATION: Final = Layout(
+    "TransactionalOperation",
+    "BBHQQQI",
+    "Kind",
+    "Flags",
+    "Reason",
+    "QueueNumber",
+    "LookupIdentifier",
+    "TargetNumber",
+    "MessageSize",
+)
+
+
+def create_transaction(core: QueueManagerCore, identifier: UUID | None = None) -> Transaction:
+    """Begin a transaction (Create Transaction, MQDMPR 3.1.7.1.8)."""
+    if identifier is None:
+        identifier = UUID(int=core.random.getrandbits(128), version=4)
+    if identifier in core.transactions:
+        raise TransactionError(
+            f"there is a transaction {identifier} already",
+            status=MqStatus.TRANSACTION_ENLIST,
+            hint="commit or abort it first, or take another identifier",
+        )
+    transaction = Transaction(identifier, wire_id=_unused_wire_id(core))  # DM-3.1.7.1.8-01
+    core.transactions[identifier] = transaction  # DM-3.1.7.1.8-02
+    return transaction
+
+
+def _unused_wire_id(core: QueueManagerCore) -> int:
+    """20 bits that no live transaction has; from a counter, so that neighbours differ too."""
+    used = {transaction.wire_id for transaction in core.transactions.values()}
+    if len(used) >= WIRE_ID_MAX:
+        raise ResourceError(
+            f"{len(used)} transactions are open, and a packet can tell no more apart",
+            status=MqStatus.INSUFFICIENT_RESOURCES,
+            hint="commit or abort some",
+        )
+    while True:
+        wire_id = next_number(core, core.message_id) & WIRE_ID_MAX
+        if wire_id and wire_id not in used:
+            return wire_id
+
+
+def prepare_transaction(
+    core: QueueManagerCore, identifier: UUID, *, single_phase: bool = True
+) -> None:
+    """Close a transaction and mark its first and last messages (Transaction Prepare, 3.1.4.3).
+
+    TransactionError (TRANSACTION_SEQUENCE) if there is no such transaction.
+    """
+    transaction = find_transaction(core, identifier)  # DM-3.1.4.3-03
+    transaction.single_phase = single_phase  # DM-3.1.4.3-04
+    if transaction.is_prepared:
+        return
+    transaction.is_prepared = True
+    end_waits_of_transaction(core, transaction)
+    _mark_first_and_last(transaction)
+
+
+def _mark_first_and_last(transaction: Transaction) -> None:
+    """FirstInTransaction and LastInTransaction, for each queue that got messages (DM-A27).
+
+    The readers of a queue see only what came to it, and tell by the marks where a transaction
+    begins and ends there: Windows documents the property so ("to a single queue").
+    """
+    first: dict[Queue, StoredMessage] = {}
+    last: dict[Queue, StoredMessage] = {}
+    for operation in transaction.operations:
+        if operation.kind is OperationType.ENQUEUE:  # DM-3.1.4.3-09
+            queue, message = operation.position.queue, operation.position.message
+            first.setdefault(queue, message)
+            last[queue] = message
+    for message in first.values():
+        message.mark_in_transaction(first=True)  # DM-3.1.4.3-05
+    for message in last.values():
+        message.mark_in_transaction(last=True)  # DM-3.1.4.3-06
+
+
+def commit_transaction(core: QueueManagerCore, identifier: UUID) -> None:
+    """Do all operations of a transaction for good, in one batch (Transaction Commit, 3.1.4.4).
+
+    TransactionError (TRANSACTION_SEQUENCE) if there is no such transaction.
+    """
+    transaction = find_transaction(core, identifier)  # DM-3.1.4.4-02
+    if not transaction.is_prepared:
+        prepare_transaction(core, identifier)
+    _close(core, transaction)
+    while transaction.operations:
+        operation = transaction.operations.popleft()  # DM-3.1.4.4-03, DM-3.1.4.4-09
+        if operation.position.state is not PositionState.DELETED:  # or its queue was deleted
+            _commit_operation(core, operation)
+
+
+def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation) -> None:
+    position, target = operation.position, operation.target
+    queue = position.queue
+    if operation.kind is OperationType.ENQUEUE:
+        message_position_available(core, queue, position)  # DM-3.1.4.4-04
+    elif operation.kind is OperationType.DEQUEUE:
+        message_position_deleted(core, queue, position, operation.reason)  # DM-3.1.4.4-05
+    elif target is None or target.is_deleted:
+        message_position_available(core, queue, position)  # it has nowhere to go, and stays
+    else:
+        complete_move(core, position, target)  # DM-3.1.4.4-06, DM-3.1.4.4-07, DM-3.1.4.4-08
+
+
+def abort_transaction(core: QueueManagerCore, identifier: UUID) -> None:
+    """Undo all operations of a transaction (Transaction Abort, 3.1.4.5).
+
+    What was read is back at its old place, with its abort count raised: whoever reads a message
+    that always fails can see it by that. TransactionError (TRANSACTION_SEQUENCE) if there is no
+    such transaction.
+    """
+    transaction = find_transaction(core, identifier)  # DM-3.1.4.5-02
+    _close(core, transaction)
+    while transaction.operations:
+        operation = transaction.operations.popleft()  # DM-3.1.4.5-06
+        if operation.position.state is not PositionState.DELETED:
+            _abort_operation(core, operation)
+
+
+def _abort_operation(core: QueueManagerCore, operation: TransactionalOperation) -> None:
+    position = operation.position
+    queue = position.queue
+    if operation.kind is OperationType.ENQUEUE:
+        remove_position(core, position)  # DM-3.1.4.5-05: and nobody is told
+    elif position.state is PositionState.PURGE_PENDING:
+        reason = MessageClass.NACK_Q_PURGED
+        message_position_deleted(core, queue, position, reason)  # DM-3.1.4.5-03
+    else:
+        if operation.reason == MessageClass.ACK_RECEIVE:
+            _count_abort(core, position)
+        message_position_available(core, queue, position)  # DM-3.1.4.5-04
+
+
+def _count_abort(core: QueueManagerCore, position: MessagePosition) -> None:
+    """One more reader gave it back; in the store too, so that a restart forgets no failure."""
+    message = position.message
+    position.message = replace(message, abort_count=message.abort_count + 1)
+    store_again(core, position)
+
+
+def _close(core: QueueManagerCore, transaction: Transaction) -> None:
+    """It ends: nobody can add to it any more (DM-3.1.4.4-10, DM-3.1.4.5-07)."""
+    end_waits_of_transaction(core, transaction)
+    del core.transactions[transaction.identifier]
+    if transaction.is_prepared and not transaction.single_phase:
+        core.batch.delete(TABLE, transaction.identifier.bytes)
+
+
+def find_transaction(core: QueueManagerCore, identifier: UUID) -> Transaction:
+    """The open transaction with this identifier; TransactionError if there is none."""
+    transaction = core.transactions.get(identifier)
+    if transaction is None:
+        raise TransactionError(
+            f"no open transaction {identifier}",
+            status=MqStatus.TRANSACTION_SEQUENCE,
+            hint="it was committed or aborted before, or a restart has aborted it",
+        )
+    return transaction
+
+
+def check_usage(queue: Queue, transaction: Transaction | None, *, receiving: bool = False) -> None:
+    """Refuse what a queue of this kind would only drop: TransactionError (TRANSACTION_USAGE).
+
+    A transactional queue takes messages in transactions alone, any other queue takes and gives them
+    outside alone. Only its own queue manager knows the kind of a queue elsewhere.
+    """
+    if isinstance(queue, OutgoingQueue):
+        return
+    is_transactional = queue.properties.transactional  # shared by its journal and subqueues
+    if is_transactional and transaction is None and not receiving:
+        raise TransactionError(
+            f"{queue.path_name} is transactional, and the message is sent outside a transaction",
+            status=MqStatus.TRANSACTION_USAGE,
+            hint="with manager.transaction() as transaction: queue.send(message, transaction)",
+        )
+    if transaction is not None and not is_transactional:
+        verb = "received from" if receiving else "sent to"
+        raise TransactionError(
+            f"{queue.path_name} is not transactional, but is {verb} in a transaction",
+            status=MqStatus.TRANSACTION_USAGE,
+            hint="leave the transaction out, or use a queue created with transactional=True",
+        )
+
+
+# Transactions in the store
+
+
+def store_transaction(core: QueueManagerCore, transaction: Transaction) -> None:
+    """Write a prepared transaction, its operations and its messages (DM-3.1.4.6-07)."""
+    core.batch.put(TABLE, transaction.identifier.bytes, _encode(transaction))
+
+
+def recover(core: QueueManagerCore) -> list[Transaction]:
+    """Take up the prepared transactions of the store: lock their places, list who is in doubt.
+
+    Called when the queues and their messages have been loaded. What an internal transaction did is
+    not in the store, so those have been aborted already (3.1.3).
+    """
+    in_doubt = []
+    for key, record in core.store.scan(TABLE):
+        identifier = UUID(bytes=key)
+        if identifier in core.transactions:
+            continue
+        try:
+            transaction = _decode(core, identifier, record)
+        except WireError as error:
+            raise StoreError(
+                f"prepared transaction {identifier} cannot be read: {error}",
+                status=MqStatus.MESSAGE_STORAGE_FAILED,
+                hint="nothing was changed; restore the data directory from a backup",
+            ) from error
+        core.transactions[identifier] = transaction
+        in_doubt.append(transaction)
+    return in_doubt
+
+
+def _encode(transaction: Transaction) -> bytes:
+    operations = transaction.operations
+    parts: list[Buffer] = [_HEAD.pack(VERSION, 0, 0, transaction.wire_id, len(operations))]
+    for operation in operations:
+        position, target = operation.position, operation.target
+        is_new = operation.kind is OperationType.ENQUEUE
+        message = position.message.encode() if is_new else b""
+        is_purged = position.state is PositionState.PURGE_PENDING
+        head = _OPERATION.pack(
+            _KINDS.index(operation.kind),
+            PURGE_PENDING if is_purged else 0,
+            operation.reason,
+            position.queue.number,
+            position.lookup_id,
+            0 if target is None else target.number,
+            len(message),
+        )
+        parts += head, message
+    return b"".join(parts)
+
+
+def _decode(core: QueueManagerCore, identifier: UUID, record: Buffer) -> Transaction:
+    reader = Reader(record)
+    reader.enter("Transaction")
+    version, _, _, wire_id, count = reader.fixed(_HEAD)
+    if version != VERSION:
+        raise reader.refuse(_HEAD, "Version", f"{version}, this FalconMQ writes {VERSION}")
+    transaction = Transaction(identifier, single_phase=False, is_prepared=True, wire_id=wire_id)
+    for _ in range(count):
+        operation = _decode_operation(core, transaction, reader)
+        if operation is not None:
+            transaction.operations.append(operation)
+    return transaction
+
+
+def _decode_operation(
+    core: QueueManagerCore, transaction: Transaction, reader: Reader
+) -> TransactionalOperation | None:
+    """One operation with its place locked; None if the message or its queue is gone.
+
+    An express message that was read is gone with the memory it lived in (DM-3.1.1.12-46).
+    """
+    kind, flags, reason, number, lookup_id, target, size = reader.fixed(_OPERATION)
+    record = reader.take(size, "Message")
+    if kind >= len(_KINDS):
+        raise reader.refuse(_OPERATION, "Kind", f"{kind} is no kind of operation")
+    queue = core.queues.get(number)
+    if queue is None:
+        return None
+    if _KINDS[kind] is OperationType.ENQUEUE:
+        message = StoredMessage.decode(record)
+        found = link_position(core, MessagePosition(queue, lookup_id, message))
+    else:
+        position = queue.positions.find(lookup_id)
+        if position is None:
+            return None
+        found = position
+        if found.state is PositionState.AVAILABLE:
+            queue.positions.hold(found)
+    if flags & PURGE_PENDING:
+        found.state = PositionState.PURGE_PENDING
+    found.transaction = transaction
+    return TransactionalOperation(_KINDS[kind], found, core.queues.get(target), reason)
