@@ -7,9 +7,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORK := .work
 FUZZ_SECONDS ?= 600
+ROUNDS ?= 200
 JOBS ?= 2
 
-.PHONY: help setup demo test check lint conformance fuzz bench reference clean
+.PHONY: help setup demo test check lint conformance crash fuzz bench reference clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -43,11 +44,16 @@ conformance: setup ## prove the requirement rows, print the report, write docs/c
 	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --write
 
+crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it kept its word
+	$(BIN)/python -m tools.crash --rounds $(ROUNDS)
+
 fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
 
-bench: setup ## the measured claims: microseconds per message for encode, decode, split
+bench: setup ## the measured claims: codec, store, embedded queues
 	$(BIN)/python -m benchmarks.codec
+	$(BIN)/python -m benchmarks.store
+	$(BIN)/python -m benchmarks.embedded
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

@@ -24,8 +24,10 @@ def blocks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "code"), blocks())
-def test_the_python_of_the_pages_runs(page: str, code: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_the_python_of_the_pages_runs(page: str, code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{page}: {done.stderr}"
 
 

@@ -1,7 +1,7 @@
 """Message: what users hold in their hands (MQDMPR 3.1.1.12).
 
     Message("hello", label="greeting", priority=5)
-    Message(b"\\x01\\x02", delivery=Delivery.RECOVERABLE)
+    Message(b"\\x01\\x02", recoverable=False)
     Message.json({"order": 7}, response_queue="DIRECT=OS:web\\\\private$\\\\replies")
 
 A message is checked when it is made and again when it is sent, because its properties may be
@@ -11,7 +11,7 @@ FalconMQ itself would not send that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 from uuid import UUID
@@ -62,7 +62,8 @@ class MessageProperties(TypedDict, total=False):
 
     label: str
     priority: int
-    delivery: Delivery
+    recoverable: bool | None
+    delivery: Delivery | None
     time_to_reach_queue: int | None
     time_to_be_received: int
     acknowledgements: Acknowledge
@@ -117,7 +118,9 @@ class Message:
         dead_letter_queue     path name of a dead-letter queue of the application's own
     How it travels
         priority              0 to 7; transactional messages have 0
-        delivery              EXPRESS or RECOVERABLE
+        recoverable           True: it survives a restart; False: it lives in memory alone; None:
+                              as the queue manager that sends it does by default
+        delivery              the same as MSMQ says it, RECOVERABLE or EXPRESS; `send` fills it in
         time_to_reach_queue   seconds; None is the queue manager's default, four days unless
                               configured; INFINITE is no limit
         time_to_be_received   seconds from sending until it expires unread
@@ -140,6 +143,7 @@ class Message:
     label: str
     priority: int
     delivery: Delivery
+    recoverable: bool | None = field(compare=False)  # `delivery` says it for good
     time_to_reach_queue: int | None
     time_to_be_received: int
     acknowledgements: Acknowledge
@@ -193,7 +197,8 @@ class Message:
         body_type: int | None = None,
         label: str = "",
         priority: int = DEFAULT_PRIORITY,
-        delivery: Delivery = Delivery.EXPRESS,
+        recoverable: bool | None = None,
+        delivery: Delivery | None = None,
         time_to_reach_queue: int | None = None,
         time_to_be_received: int = INFINITE,
         acknowledgements: Acknowledge = Acknowledge.NONE,
@@ -229,7 +234,7 @@ class Message:
         self.body, self.body_type = _body(body, body_type)
         self.label = label
         self.priority = priority
-        self.delivery = delivery
+        self.delivery, self.recoverable = _delivery(delivery, recoverable)
         self.time_to_reach_queue = time_to_reach_queue
         self.time_to_be_received = time_to_be_received
         self.acknowledgements = acknowledgements
@@ -405,6 +410,19 @@ def _body(body: object, body_type: int | None) -> tuple[bytes, int]:
         status=MqStatus.ILLEGAL_PROPERTY_VT,
         hint="use Message.json(...), Message.xml(...) or Message.variant(...)",
     )
+
+
+def _delivery(delivery: Delivery | None, recoverable: bool | None) -> tuple[Delivery, bool | None]:
+    if delivery is None:
+        return (Delivery.RECOVERABLE if recoverable else Delivery.EXPRESS), recoverable
+    if recoverable is not None and recoverable != (delivery == Delivery.RECOVERABLE):
+        raise MessageError(
+            "recoverable",
+            f"{recoverable} contradicts delivery {delivery!r}",
+            status=MqStatus.PROPERTIES_CONFLICT,
+            hint="give one of the two",
+        )
+    return delivery, delivery == Delivery.RECOVERABLE
 
 
 def _format_name(field: str, name: SingleFormatName | str | None) -> SingleFormatName | None:

@@ -107,6 +107,7 @@ def from_user_message(packet: UserMessage, *, is_verified_copy: bool = False) ->
     message.body_type = properties.body_type
     message.label = properties.label
     message.delivery = _DELIVERIES[(user_flags & DELIVERY_MODE) >> DELIVERY_MODE_SHIFT]
+    message.recoverable = message.delivery is Delivery.RECOVERABLE
     message.time_to_reach_queue = packet.base.time_to_reach_queue
     message.time_to_be_received = user.time_to_be_received
     message.acknowledgements = _ACKNOWLEDGEMENTS[properties.flags & 0x0F]
