@@ -1,7 +1,8 @@
 """Reading the requirement catalogue: one row, one testable statement with an id.
 
 `conformance/*.tsv` hold id, section, level (MUST, SHOULD, MAY, FACT), role and requirement.
-`conformance/gaps.tsv` holds id and reason for the rows FalconMQ leaves out on purpose.
+`conformance/gaps.tsv` holds id and reason for the rows FalconMQ leaves out on purpose,
+`conformance/owners.tsv` id and owner for open rows of a finished part that another part proves.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ def load_gaps(folder: Path = FOLDER) -> dict[str, str]:
             raise ValueError(f"gaps.tsv: {line['id']} has no reason")
         gaps[line["id"]] = line["reason"]
     return gaps
+
+
+def load_owners(folder: Path = FOLDER) -> dict[str, str]:
+    """The part of FalconMQ to come that will prove an open row, by id."""
+    return {line["id"]: line["owner"] for line in _read(folder / "owners.tsv")}
 
 
 def _read(path: Path) -> list[dict[str, str]]:

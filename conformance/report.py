@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from conformance.catalogue import DOCUMENTS, FOLDER, Requirement, load_catalogue, load_gaps
+from conformance.catalogue import (
+    DOCUMENTS,
+    FOLDER,
+    Requirement,
+    load_catalogue,
+    load_gaps,
+    load_owners,
+)
 
 PAGE = FOLDER.parent / "docs" / "conformance.md"
 
@@ -138,8 +145,22 @@ def page(report: Report, gaps: dict[str, str]) -> str:
         for id in sorted(gaps, key=lambda id: section_key(id.replace("-", "."))):
             text = report.catalogue[id].text if id in report.catalogue else "?"
             parts.append(f"| {id} | {_cell(text)} | {_cell(gaps[id])} |\n")
+    parts.append(owned_rows(report))
     parts.append(f"\n`{report.last_line}`\n")
     return "".join(parts)
+
+
+def owned_rows(report: Report) -> str:
+    """The open rows that a part to come will prove, by owner."""
+    rows: dict[str, list[str]] = {}
+    for id, owner in load_owners().items():
+        if report.states.get(id) is State.OPEN:
+            rows.setdefault(owner, []).append(id)
+    lines = [f"| {owner} | {', '.join(ids)} |\n" for owner, ids in sorted(rows.items())]
+    head = (
+        "\n## Open rows of MS-MQDMPR that another part will prove\n\n| part | rows |\n|---|---|\n"
+    )
+    return head + "".join(lines)
 
 
 def _cell(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.catalogue import Requirement, load_catalogue, load_gaps
+from conformance.catalogue import Requirement, load_catalogue, load_gaps, load_owners
 from conformance.report import State, judge, main, section_key
 
 pytest_plugins = ["pytester"]
@@ -61,6 +61,8 @@ def test_the_catalogue_and_the_gaps_are_sound() -> None:
     assert len(catalogue) > 4400
     assert {row.level for row in catalogue.values()} == {"MUST", "SHOULD", "MAY", "FACT"}
     assert not load_gaps().keys() - catalogue.keys()
+    assert not load_owners().keys() - catalogue.keys()
+    assert not load_owners().keys() & load_gaps().keys()
 
 
 def test_results_that_cannot_be_read_are_an_error(

@@ -141,9 +141,9 @@ import os, sys
 from falconmq.store import open_data_directory
 store = open_data_directory(sys.argv[1])
 if os.fork() == 0:
+    print("forked", flush=True)
     sys.stdin.read()
     os._exit(0)
-print("forked", flush=True)
 os._exit(1)
 """
 
