@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+import pytest
+
+from falconmq.errors import TransactionError
 from falconmq.manager import coordinator
+from falconmq.manager.coordinator import ReenlistmentMessage
+from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.cursors import open_cursor
-from falconmq.manager.lifecycle import settle
-from falconmq.manager.model import ReadResult
+from falconmq.manager.lifecycle import initialize, settle
+from falconmq.manager.model import Queue, ReadResult
 from falconmq.manager.queues import close_queue, delete_queue, open_queue, purge_queue
 from falconmq.manager.reading import dequeue_message
-from falconmq.manager.states import AccessType
+from falconmq.manager.states import AccessType, ManagerState
 from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import abort_transaction, create_transaction
 from falconmq.names import PrivateFormatName
@@ -78,3 +85,49 @@ def test_a_purge_of_what_a_prepared_transaction_holds_survives_a_restart() -> No
     coordinator.abort_prepared(core, transaction.identifier)
     # then the message is gone, as it would have been without the crash
     assert len(same(core, queue).positions) == 0
+
+
+def prepared_receive() -> tuple[QueueManagerCore, Queue, UUID]:
+    core = make_core()
+    queue = given_queue(core, transactional=True)
+    enqueue_message(core, queue, message(b"in doubt", transactional=True))
+    name = PrivateFormatName(core.identifier, queue.private_queue_number)
+    transaction = create_transaction(core)
+    descriptor = open_queue(core, name, AccessType.RECEIVE)
+    dequeue_message(core, descriptor, timeout=0, transaction=transaction)
+    coordinator.enlist(core, transaction)
+    coordinator.prepare(core, transaction.identifier)
+    commit(core)
+    return core, queue, transaction.identifier
+
+
+def start_again(core: QueueManagerCore, outcome: ReenlistmentMessage) -> QueueManagerCore:
+    again = QueueManagerCore(core.identifier, core.store, core.clock, core.random, core.settings)
+    initialize(again, outcome_of=lambda _: outcome)
+    return again
+
+
+@pytest.mark.parametrize(
+    ("outcome", "messages"),
+    [(ReenlistmentMessage.REENLIST_COMMITTED, 0), (ReenlistmentMessage.REENLIST_ABORTED, 1)],
+)
+def test_the_coordinator_decides_at_the_start_what_was_in_doubt(
+    outcome: ReenlistmentMessage, messages: int
+) -> None:
+    core, queue, _ = prepared_receive()
+    again = start_again(core, outcome)
+    assert again.state is ManagerState.READY
+    assert len(same(again, queue).positions.available) == messages
+    assert not coordinator.in_doubt(again)
+
+
+@pytest.mark.requirement("DM-3.1.4.11-02")
+def test_a_start_fails_when_nobody_knows_how_a_transaction_ended() -> None:
+    core, _, identifier = prepared_receive()
+    again = QueueManagerCore(core.identifier, core.store, core.clock, core.random, core.settings)
+    with pytest.raises(TransactionError, match="nobody knows yet"):
+        initialize(again, outcome_of=lambda _: ReenlistmentMessage.REENLIST_TIMEOUT)
+    assert again.state is ManagerState.STOPPED
+    # and the transaction stays as it is, for the next start
+    last = restart(core)
+    assert [found.identifier for found in coordinator.in_doubt(last)] == [identifier]

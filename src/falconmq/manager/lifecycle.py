@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from falconmq.errors import DirectoryError, MqStatus
+from falconmq.manager.coordinator import OutcomeOf, resolve_in_doubt
 from falconmq.manager.core import QueueManagerCore, Timers
 from falconmq.manager.creation import (
     DEAD_LETTER_NUMBER,
@@ -49,9 +50,13 @@ from falconmq.manager.waiting import end_waiting_read
 _ENTERPRISE_FLAG = "non_ldap_capable_queue_manager_notification"
 
 
-def initialize(core: QueueManagerCore, *, provisioning: bool = False) -> None:
+def initialize(
+    core: QueueManagerCore, *, provisioning: bool = False, outcome_of: OutcomeOf | None = None
+) -> None:
     """Bring a queue manager up (MQDMPR 3.1.3). `provisioning` is True only when it is set up.
 
+    `outcome_of` asks the coordinator how a transaction ended that was left prepared; without it
+    such transactions stay in doubt, and their messages locked, until somebody decides.
     Whatever goes wrong is raised; the queue manager is STOPPED then, and the caller may try again
     after `core.initialization_retry_seconds`.
     """
@@ -72,6 +77,8 @@ def initialize(core: QueueManagerCore, *, provisioning: bool = False) -> None:
         load_messages(core)
         _restate_outgoing_queues(core)
         recover(core)  # DM-3.1.3-48; internal transactions left nothing to abort: DM-3.1.3-49
+        if outcome_of is not None:
+            resolve_in_doubt(core, outcome_of)  # DM-3.1.4.11-02
         _forget_empty_outgoing_queues(core)
         core.last_domain = core.machine_domain_id
         store_manager(core)
