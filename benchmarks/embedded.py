@@ -1,9 +1,13 @@
 """Messages a second through the embedded API, beside the raw store engine and a SQLite queue.
 
-Every figure is one run of `--seconds` on a directory of its own; the rows of one table come from
-one run of this program, so compare them as ratios. A caller is a thread that begins its next call
-when the last one returned; `tasks` are asyncio tasks of one event loop that do the same; `many` is
-`send_many` with 64 messages, and a transaction of 64 counts its messages.
+A disk's mood changes from second to second. So those who are compared take turns: `--rounds` short
+slices each, one after the other; shown are the median rate, the median of the ratios to the engine
+in the same round, and the microseconds of processor time a message (all threads, best round), which
+do not depend on the disk.
+
+A caller is a thread that begins its next call when the last one returned; `tasks` are asyncio tasks
+of one event loop that do the same; `many` is `send_many` with 64 messages; a transaction of 64
+counts its messages.
 
     send          one message, durable when the call returns (express: in memory)
     receive       one message out of a full queue
@@ -22,14 +26,16 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import sqlite3
+import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from io import FileIO
 from pathlib import Path
 
 from rich.console import Console
@@ -50,6 +56,9 @@ OPERATIONS = ("send", "receive", "send+receive")
 Step = Callable[[int], int]
 """One call of a caller, given its number; how many messages it moved."""
 
+Slice = tuple[float, float]
+"""Messages a second, and microseconds of processor time a message."""
+
 
 @dataclass
 class Row:
@@ -59,10 +68,11 @@ class Row:
     callers: str
     operation: str
     per_second: float
-    ratio: float | None = None  # to the engine with the same callers, body and operation
+    ratio: float  # to the first of those it took turns with
+    processor_microseconds: float  # a message
 
 
-def rate(step: Step, callers: int, seconds: float, most: int = sys.maxsize) -> float:
+def rate(step: Step, callers: int, seconds: float, most: int = sys.maxsize) -> Slice:
     """Messages a second of so many threads that call `step`; they stop after `most` messages."""
     counts = [0] * callers
     start = threading.Barrier(callers + 1)
@@ -78,10 +88,16 @@ def rate(step: Step, callers: int, seconds: float, most: int = sys.maxsize) -> f
     for thread in threads:
         thread.start()
     start.wait()
-    begun = time.perf_counter()
+    begun, worked = time.perf_counter(), time.process_time()
     for thread in threads:
         thread.join()
-    return sum(counts) / (time.perf_counter() - begun)
+    return slice_of(sum(counts), begun, worked)
+
+
+def slice_of(count: int, begun: float, worked: float) -> Slice:
+    """What `count` messages since `begun` come to."""
+    taken, processor = time.perf_counter() - begun, time.process_time() - worked
+    return count / taken, processor / max(1, count) * 1e6
 
 
 class Api:
@@ -213,148 +229,165 @@ def operations(thing: Api | Engine | Sqlite) -> dict[str, Step]:
     }
 
 
-class Benchmark:
-    """All rows; each on a directory of its own."""
+@dataclass
+class Contender:
+    """Somebody who takes turns with others."""
 
-    def __init__(self, seconds: float, place: Path, sizes: dict[str, int], most: int) -> None:
+    what: str
+    message: str
+    measure: Callable[[], Slice]
+
+
+class Benchmark:
+    """All rows."""
+
+    def __init__(self, rounds: int, seconds: float, place: Path, sizes: dict[str, int]) -> None:
+        self.rounds = rounds
         self.seconds = seconds
         self.place = place
         self.sizes = sizes
-        self.most = most  # messages a queue is filled with, at 1 KiB
         self.rows: list[Row] = []
 
-    @contextlib.contextmanager
-    def directory(self) -> Iterator[Path]:
-        directory = Path(tempfile.mkdtemp(prefix="bench-", dir=self.place))
-        try:
-            yield directory
-        finally:
-            shutil.rmtree(directory)
-
-    def stock(self, size: int) -> int:
-        """How many messages there are to receive; large ones are fewer."""
-        return max(64 * 16, min(self.most, (self.most << 10) // size) // 64 * 64)
-
     def run(self) -> None:
-        for (body, size), callers in itertools.product(self.sizes.items(), CALLERS):
-            engine = self.engine(body, size, callers)
-            self.sqlite(body, size, callers, engine)
-            self.sync(body, size, callers, engine)
-            for kind in ("express", "recoverable", "transaction of 1", "transaction of 64"):
-                self.api(kind, body, size, callers, engine)
+        cases = itertools.product(self.sizes.items(), CALLERS, OPERATIONS)
+        for (body, size), callers, operation in cases:
+            with contextlib.ExitStack() as stack:
+                contenders = list(self.contenders(stack, size, callers, operation))
+                self.compare(contenders, body, str(callers), operation)
         if "1 KiB" in self.sizes:
-            self.in_flight()
+            self.in_flight("1 KiB")
 
-    def engine(self, body: str, size: int, callers: int) -> dict[str, float]:
-        figures = {}
-        for name in OPERATIONS:
-            with (
-                self.directory() as path,
-                open_data_directory(path) as store,
-                GroupCommitter(store) as committer,
-            ):
-                thing = Engine(committer, size)
-                figures[name] = self.measure(thing, name, size, callers)
-                self.add("engine", "record", body, str(callers), name, figures[name], None)
-        return figures
+    def contenders(
+        self, stack: contextlib.ExitStack, size: int, callers: int, operation: str
+    ) -> Iterator[Contender]:
+        things: list[tuple[str, str, Api | Engine | Sqlite]] = [
+            ("engine", "record", self.engine(stack, size)),
+            ("sqlite", "row", Sqlite(self.directory(stack) / "queue.db", size)),
+        ]
+        kinds = ("express", "recoverable", "transaction of 1", "transaction of 64")
+        things += [("api", kind, Api(self.manager(stack), kind, size)) for kind in kinds]
+        for what, message, thing in things:
+            yield Contender(what, message, self.slice(thing, operation, size, callers))
+        if callers == 1 and operation == "send":
+            file = stack.enter_context((self.directory(stack) / "file").open("wb", buffering=0))
+            yield Contender("sync", "bytes", lambda: rate(syncing(file, size), 1, self.seconds))
 
-    def sqlite(self, body: str, size: int, callers: int, engine: dict[str, float]) -> None:
-        for name in OPERATIONS:
-            with self.directory() as path:
-                thing = Sqlite(path / "queue.db", size)
-                figure = self.measure(thing, name, size, callers)
-                self.add("sqlite", "row", body, str(callers), name, figure, engine[name])
+    def slice(
+        self, thing: Api | Engine | Sqlite, operation: str, size: int, callers: int
+    ) -> Callable[[], Slice]:
+        step = operations(thing)[operation]
 
-    def sync(self, body: str, size: int, callers: int, engine: dict[str, float]) -> None:
-        if callers > 1:
-            return
-        with self.directory() as path, (path / "file").open("wb", buffering=0) as file:
-            data = bytes(size + HEADERS)
+        def measure() -> Slice:
+            most = sys.maxsize
+            if operation == "receive":
+                most = self.stock(thing, size) // callers // MANY * MANY * callers
+                thing.fill(most)
+            return rate(step, callers, self.seconds, most)
 
-            def write(_: int) -> int:
-                file.write(data)
-                os.fdatasync(file.fileno())
-                return 1
+        return measure
 
-            figure = rate(write, 1, self.seconds)
-            self.add("sync", "bytes", body, "1", "send", figure, engine["send"])
+    def stock(self, thing: Api | Engine | Sqlite, size: int) -> int:
+        """How many messages are there to receive: enough for one slice."""
+        is_fast = isinstance(thing, Api) and (thing.is_express or thing.in_transaction > 1)
+        per_second = 80_000 if is_fast else 20_000
+        return max(MANY * 16, int(min(per_second * self.seconds, (64 << 20) / size)))
 
-    def api(self, kind: str, body: str, size: int, callers: int, engine: dict[str, float]) -> None:
-        for name in OPERATIONS:
-            with self.directory() as path, self.manager(path) as manager:
-                figure = self.measure(Api(manager, kind, size), name, size, callers)
-                self.add("api", kind, body, str(callers), name, figure, engine[name])
+    def compare(self, contenders: list[Contender], body: str, callers: str, operation: str) -> None:
+        slices: list[list[Slice]] = [[] for _ in contenders]
+        for _ in range(self.rounds):
+            for contender, taken in zip(contenders, slices, strict=True):
+                taken.append(contender.measure())
+                print(".", end="", file=sys.stderr, flush=True)
+        for contender, taken in zip(contenders, slices, strict=True):
+            ratios = [own[0] / first[0] for own, first in zip(taken, slices[0], strict=True)]
+            row = Row(
+                contender.what,
+                contender.message,
+                body,
+                callers,
+                operation,
+                statistics.median(rate for rate, _ in taken),
+                statistics.median(ratios),
+                min(processor for _, processor in taken),
+            )
+            self.rows.append(row)
 
-    def in_flight(self) -> None:
+    def in_flight(self, body: str) -> None:
         """More messages on their way than callers: what group commit is for."""
-        body, size = "1 KiB", self.sizes["1 KiB"]
+        size = self.sizes[body]
         for callers in CALLERS:
-            with (
-                self.directory() as path,
-                open_data_directory(path) as store,
-                GroupCommitter(store) as committer,
-            ):
-                raw = rate(Engine(committer, size, MANY).send, callers, self.seconds)
-                self.add("engine", f"{MANY} records", body, str(callers), "send", raw, None)
-            with self.directory() as path, self.manager(path) as manager:
-                step = Api(manager, "recoverable", size).send_many
-                figure = rate(step, callers, self.seconds)
-                self.add("api", f"many ({MANY})", body, str(callers), "send", figure, raw)
+            with contextlib.ExitStack() as stack:
+                raw = self.engine(stack, size, MANY)
+                api = Api(self.manager(stack), "recoverable", size)
+                steps = (("engine", f"{MANY} records", raw.send), ("api", "many", api.send_many))
+                contenders = [
+                    Contender(what, message, partial(rate, step, callers, self.seconds))
+                    for what, message, step in steps
+                ]
+                self.compare(contenders, body, str(callers), "send")
         for tasks in (8, 64, 512):
-            with self.directory() as path:
-                figure = asyncio.run(tasks_send(path, tasks, size, self.seconds))
-                self.add("api", "recoverable", body, f"{tasks} tasks", "send", figure, None)
+            with contextlib.ExitStack() as stack:
+                raw = self.engine(stack, size)
+                place = self.directory(stack)
+                sending = partial(tasks_send, place, tasks, size, self.seconds)
+                contenders = [
+                    Contender("engine", "record", partial(rate, raw.send, 8, self.seconds)),
+                    Contender("api", "recoverable", sending),
+                ]
+                self.compare(contenders, body, f"{tasks} tasks", "send")
 
-    @contextlib.contextmanager
-    def manager(self, path: Path) -> Iterator[QueueManager]:
-        with falconmq.open(path / "data", quota_kilobytes=NO_LIMIT) as manager:
-            yield manager
+    def directory(self, stack: contextlib.ExitStack) -> Path:
+        directory = tempfile.TemporaryDirectory(prefix="bench-", dir=self.place)
+        return Path(stack.enter_context(directory))
 
-    def measure(self, thing: Api | Engine | Sqlite, name: str, size: int, callers: int) -> float:
-        most = sys.maxsize
-        if name == "receive":
-            most = self.stock(size) // callers // 64 * 64 * callers
-            thing.fill(most)
-        return rate(operations(thing)[name], callers, self.seconds, most)
+    def engine(self, stack: contextlib.ExitStack, size: int, per_batch: int = 1) -> Engine:
+        store = stack.enter_context(open_data_directory(self.directory(stack)))
+        return Engine(stack.enter_context(GroupCommitter(store)), size, per_batch)
 
-    def add(
-        self,
-        what: str,
-        message: str,
-        body: str,
-        callers: str,
-        operation: str,
-        per_second: float,
-        engine: float | None,
-    ) -> None:
-        ratio = None if engine is None else per_second / engine
-        self.rows.append(Row(what, message, body, callers, operation, per_second, ratio))
-        print(".", end="", file=sys.stderr, flush=True)
+    def manager(self, stack: contextlib.ExitStack) -> QueueManager:
+        path = self.directory(stack) / "data"
+        return stack.enter_context(falconmq.open(path, quota_kilobytes=NO_LIMIT))
 
 
-async def tasks_send(path: Path, tasks: int, size: int, seconds: float) -> float:
-    async with aio.open(path / "data", quota_kilobytes=NO_LIMIT) as manager:
-        queue = await manager.create_queue(QUEUE)
-        body, sent = bytes(size), 0
-        begun = time.perf_counter()
+def syncing(file: FileIO, size: int) -> Step:
+    data = bytes(size + HEADERS)
 
-        async def send() -> None:
-            nonlocal sent
-            while time.perf_counter() - begun < seconds:
-                await queue.send(Message(body))
-                sent += 1
+    def write(_: int) -> int:
+        file.write(data)
+        os.fdatasync(file.fileno())
+        return 1
 
-        await asyncio.gather(*(send() for _ in range(tasks)))
-        return sent / (time.perf_counter() - begun)
+    return write
+
+
+def tasks_send(place: Path, tasks: int, size: int, seconds: float) -> Slice:
+    async def main() -> Slice:
+        async with aio.open(place / "data", quota_kilobytes=NO_LIMIT) as manager:
+            if not manager.queues():
+                await manager.create_queue(QUEUE)
+            queue = await manager.queue(QUEUE)
+            body, sent = bytes(size), 0
+            begun, worked = time.perf_counter(), time.process_time()
+
+            async def send() -> None:
+                nonlocal sent
+                while time.perf_counter() - begun < seconds:
+                    await queue.send(Message(body))
+                    sent += 1
+
+            await asyncio.gather(*(send() for _ in range(tasks)))
+            return slice_of(sent, begun, worked)
+
+    return asyncio.run(main())
 
 
 def print_table(rows: list[Row]) -> None:
-    table = Table(title="messages a second; ratio to the store engine with as many callers")
+    table = Table(title="messages a second; ratio to the engine; processor microseconds a message")
     for column in ("what", "message", "body", "callers"):
         table.add_column(column)
     for operation in OPERATIONS:
-        table.add_column(operation, justify="right")
-        table.add_column("ratio", justify="right")
+        for column in (operation, "ratio", "µs"):
+            table.add_column(column, justify="right")
     lines: dict[tuple[str, str, str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row.what, row.message, row.body, row.callers), {})[row.operation] = row
@@ -362,24 +395,28 @@ def print_table(rows: list[Row]) -> None:
         texts: list[str] = []
         for operation in OPERATIONS:
             cell = cells.get(operation)
-            texts.append("" if cell is None else f"{cell.per_second:,.0f}")
-            texts.append("" if cell is None or cell.ratio is None else f"{cell.ratio:.2f}")
+            if cell is None:
+                texts += ["", "", ""]
+                continue
+            texts.append(f"{cell.per_second:,.0f}")
+            texts.append(f"{cell.ratio:.2f}" if cell.what != "engine" else "")
+            texts.append(f"{cell.processor_microseconds:.0f}")
         table.add_row(*key, *texts)
-    Console(width=120).print(table)
+    Console(width=140).print(table)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.embedded", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--seconds", type=float, default=1.0, help="per figure (1)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
+    parser.add_argument("--seconds", type=float, default=0.25, help="of a turn (0.25)")
     parser.add_argument("--body", choices=list(BODY_SIZES), help="one size only")
     parser.add_argument("--directory", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     sizes = {k: v for k, v in BODY_SIZES.items() if options.body in (None, k)}
-    most = int(30_000 * max(0.05, options.seconds))
-    benchmark = Benchmark(options.seconds, options.directory, sizes, most)
+    benchmark = Benchmark(options.rounds, options.seconds, options.directory, sizes)
     benchmark.run()
     print(file=sys.stderr)
     if options.json:
