@@ -10,7 +10,6 @@ from tools import crash
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("DM-3.1.1.12-128")
 def test_ten_kills_lose_nothing_acknowledged_and_bring_nothing_consumed_back(
     tmp_path: Path,
 ) -> None:

@@ -320,33 +320,36 @@ import falconmq
 
 manager = falconmq.open(sys.argv[1], durability=falconmq.Durability.RELAXED)
 orders = manager.create_queue(r".\private$\orders")
-sent, received, interrupts, is_over = set(), set(), 0, False
+sent, received, interrupts, is_armed, is_over = set(), set(), 0, False, False
+
+def on_signal(*_):  # Ctrl-C anywhere in a call, once, and nowhere else in this script
+    global is_armed
+    if is_armed:
+        is_armed = False
+        raise KeyboardInterrupt
 
 def pester(chance, main):
     while not is_over:
         time.sleep(chance.uniform(0.0003, 0.004))
-        if not is_over:
-            signal.pthread_kill(main, signal.SIGINT)
+        signal.pthread_kill(main, signal.SIGINT)
 
+signal.signal(signal.SIGINT, on_signal)
 pest = threading.Thread(target=pester, args=(random.Random(1), threading.main_thread().ident))
-number, end = 0, time.monotonic() + 3
 pest.start()
+number, end = 0, time.monotonic() + 3
 while time.monotonic() < end:
+    number += 1
+    text = str(number)
     try:
-        number += 1
-        text = str(number)
+        is_armed = True
         orders.send(falconmq.Message(text))
         sent.add(text)
         if number % 3 == 0:
             received.add(orders.receive(timeout=0).text)
     except KeyboardInterrupt:
         interrupts += 1
-while pest.is_alive():
-    try:
-        is_over = True
-        pest.join()
-    except KeyboardInterrupt:
-        pass
+is_armed, is_over = False, True
+pest.join()
 present = [message.text for message in orders]
 manager.close()
 with falconmq.open(sys.argv[1]) as manager:
@@ -355,12 +358,12 @@ assert len(set(present)) == len(present)
 assert not received & set(present), "received and back"
 lost = sent - received - set(present)
 assert len(lost) <= 2, lost  # Ctrl-C may come when receive has returned, and its result is dropped
-assert interrupts > 20 and sent and received
+assert interrupts > 20 and sent, (interrupts, len(sent))
 """
 
 
 @pytest.mark.slow
-def test_a_thousand_ctrl_c_at_any_moment_leave_memory_and_store_the_same(tmp_path: Path) -> None:
+def test_hundreds_of_ctrl_c_at_any_moment_leave_memory_and_store_the_same(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PESTERED, tmp_path / "data"],
         capture_output=True,

@@ -157,7 +157,9 @@ class GroupCommitter:
             elif batch.operations or self._queue or self._is_busy:
                 self._queue.append((commit, batch))
                 self._queued_bytes += batch.size
-                if not self._is_busy and len(self._queue) in (1, self._expected):
+                queued = len(self._queue)
+                # At least, not just: a Ctrl-C between append and notify must not leave it asleep.
+                if not self._is_busy and (queued == 1 or queued >= self._expected):
                     self._work.notify()
             else:
                 commit.settle(None)
