@@ -339,7 +339,7 @@ def test_the_line_is_fed_in_order_whatever_stands_in_it(
 
 
 @pytest.mark.requirement("DM-3.1.7.1.17-01", "DM-3.1.7.1.17-02", "DM-3.1.7.1.17-03",
-                         "DM-3.1.7.1.17-04", "DM-3.1.7.1.17-05")  # fmt: skip
+                         "DM-3.1.7.1.17-04")  # fmt: skip
 def test_scenario_31_cancel_by_tag(core: QueueManagerCore, queue: Queue) -> None:
     # given waits on two descriptors with tags, and one without
     first = waits(dequeue_message(core, given_reader(core, queue), tag=41))
