@@ -1,4 +1,4 @@
-"""`falconmq demo`: what it shows is real, and it notices when something is not."""
+"""`falconmq demo --packets`: what it shows is real, and it notices when something is not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = [
 
 
 def test_the_demo_runs_and_fits_two_screens() -> None:
-    result = run("demo")
+    result = run("demo", "--packets")
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
     assert len(lines) <= 50
@@ -49,7 +49,7 @@ def test_the_demo_runs_and_fits_two_screens() -> None:
 
 
 def test_the_conversation_is_told_in_order_with_both_directions(falconmq: InProcess) -> None:
-    out = falconmq("demo").out
+    out = falconmq("demo", "--packets").out
     told = [line[5:35].split() for line in out.splitlines() if line[5:8] in ("-->", "<--")]
     assert [(arrow, kind) for arrow, kind, *_ in told] == [
         ("-->", "Ping"),
@@ -106,7 +106,7 @@ def test_a_message_that_comes_back_different_is_noticed(
         return packet
 
     monkeypatch.setattr(module, "decode_packet", forgetful)
-    result = falconmq("demo")
+    result = falconmq("demo", "--packets")
     assert result.code == 1
     assert "   differs  express" in result.out
     assert "came back different: express: properties" in result.err
@@ -144,7 +144,7 @@ def test_a_body_that_means_something_else_is_noticed() -> None:
 
 
 def test_json_has_the_session_and_the_messages(falconmq: InProcess) -> None:
-    document = json.loads(falconmq("demo", "--json").out)
+    document = json.loads(falconmq("demo", "--packets", "--json").out)
     assert [each["name"] for each in document["messages"]] == KINDS
     assert all(each["same"] for each in document["messages"])
     assert [frame["name"] for frame in document["session"]] == [f["name"] for f in VECTORS]

@@ -328,7 +328,7 @@ def test_wire_numbers_of_transactions_in_doubt_are_not_given_again() -> None:
     prepare(work.core, work.identifier)
     commit(work.core)
     work.restart()
-    work.core.message_id.value = (1 << 20) * 3 + work.transaction.wire_id - 1
+    work.core.last_wire_id = work.transaction.wire_id - 1
     assert create_transaction(work.core).wire_id == work.transaction.wire_id + 1
 
 

@@ -308,7 +308,7 @@ class PositionModel(RuleBasedStateMachine):
         self.store: dict[int, StoredMessage] = {}
         core = make_core()
         self.queue = given_queue(core)
-        self.list = positions_module.PositionList(self.queue, lambda _, id: self.store[id])
+        self.list = positions_module.PositionList(self.queue, lambda _, id, __: self.store[id])
         self.model: dict[int, tuple[PositionState, bool]] = {}  # state, shown though locked
         self.sizes: dict[int, int] = {}
         self.held: dict[int, MessagePosition] = {}

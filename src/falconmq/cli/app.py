@@ -14,7 +14,7 @@ from typing import Annotated, Final, ParamSpec
 
 import typer
 
-from falconmq.cli import decode, demo
+from falconmq.cli import decode, demo, messages, queue, send, serve, status
 from falconmq.cli.problems import CommandError
 
 EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
@@ -28,9 +28,9 @@ _Parameters = ParamSpec("_Parameters")
 
 EPILOG: Final = """\b
 Examples:
-  falconmq demo                                 see a session and every kind of message
-  falconmq decode capture.pcapng                what is in a packet capture
-  falconmq decode 100003004c494f52... --json    a packet as JSON
+  falconmq serve --data ./data                      run a queue manager
+  falconmq send '.\\private$\\orders' --body hello    send a message to it
+  falconmq decode capture.pcapng                    what is in a packet capture
 """
 
 app = typer.Typer(
@@ -59,12 +59,34 @@ def _command(function: Callable[_Parameters, int]) -> Callable[_Parameters, int]
     return run
 
 
-app.command("decode", epilog=decode.EPILOG, short_help="Show what is in MSMQ packets.")(
-    _command(decode.decode)
-)
-app.command("demo", epilog=demo.EPILOG, short_help="See MSMQ at work, byte by byte.")(
-    _command(demo.demo)
-)
+def _add(
+    group: typer.Typer, name: str, function: Callable[..., int], summary: str, epilog: str
+) -> None:
+    group.command(name, epilog=epilog, short_help=summary)(_command(function))
+
+
+queues: Final = typer.Typer(rich_markup_mode=None, epilog=queue.EPILOG)
+
+
+@queues.callback(invoke_without_command=True)
+def manage_queues(context: typer.Context) -> None:
+    """Create, list, delete and purge queues."""
+    _show_help_if_alone(context)
+
+
+_add(queues, "create", queue.create, "Create a queue.", queue.EPILOG)
+_add(queues, "list", queue.list_queues, "List the queues.", queue.EPILOG)
+_add(queues, "delete", queue.delete, "Delete a queue.", queue.EPILOG)
+_add(queues, "purge", queue.purge, "Delete all messages of a queue.", queue.EPILOG)
+
+_add(app, "serve", serve.serve, "Run a queue manager.", serve.EPILOG)
+_add(app, "status", status.status, "Show what a running queue manager does.", status.EPILOG)
+app.add_typer(queues, name="queue", help="Create, list, delete and purge queues.")
+_add(app, "send", send.send, "Send messages.", send.EPILOG)
+_add(app, "receive", messages.receive, "Take messages out of a queue.", messages.RECEIVE_EPILOG)
+_add(app, "peek", messages.peek, "Look at messages; they stay.", messages.PEEK_EPILOG)
+_add(app, "decode", decode.decode, "Show what is in MSMQ packets.", decode.EPILOG)
+_add(app, "demo", demo.demo, "See MSMQ at work, byte by byte.", demo.EPILOG)
 
 
 @app.callback(invoke_without_command=True)
@@ -78,6 +100,10 @@ def falconmq(
     if version:
         sys.stdout.write(f"falconmq {metadata.version('falconmq')}\n")
         raise typer.Exit
+    _show_help_if_alone(context)
+
+
+def _show_help_if_alone(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         sys.stdout.write(context.get_help() + "\n")
 

@@ -1,39 +1,27 @@
-"""`falconmq demo`: the protocol at work. A session as published, then every kind of message."""
+"""`falconmq demo`: three queue managers at work, or the protocol byte by byte."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from falconmq.cli.problems import CommandError
-
-if TYPE_CHECKING:
-    from falconmq.cli.examples import ExampleFrame, Verified
-    from falconmq.cli.printing import Screen
-    from falconmq.wire.inspection import Inspection
+from falconmq.cli.problems import WrongUsageError
 
 EPILOG = """\b
 Examples:
-  falconmq demo                        a session and eleven messages
-  falconmq demo --json                 the same for programs
+  falconmq demo                        three queue managers, one is killed
+  falconmq demo --packets              a session and eleven messages, byte by byte
   falconmq demo --hex transactional    the bytes of one message, to decode
 """
 
-# What each side says, in the order of the frames.
-_SAID = (
-    "are you there?",
-    "yes, and I would take a session",
-    "I call you",
-    "I accept",
-    "acknowledge within these times",
-    "agreed",
-    "a message",
-    "got it",
-)
-
 
 def demo(
+    packets: Annotated[
+        bool,
+        typer.Option("--packets", help="Show a session and every kind of message instead."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
     as_hex: Annotated[
         str | None,
@@ -44,143 +32,34 @@ def demo(
             show_default=False,
         ),
     ] = None,
+    orders: Annotated[
+        int, typer.Option(help="How many orders the shop sends.", metavar="NUMBER", min=100)
+    ] = 1000,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Put data and logs there, and leave them; a new or an empty directory.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
-    """See MSMQ at work: a session between two queue managers, then every kind of message.
+    """See MSMQ at work: three queue managers, orders that flow, one of them killed.
 
-    The session is the example that the specification publishes. The messages are encoded, decoded
-    and compared here and now; exit code 1 if any came back different.
+    A shop sends orders over a hub to a warehouse, which sends receipts back. In the middle the hub
+    is killed and started again. At the end everything is counted; exit code 1 if anything was lost
+    or doubled. It needs no root, uses addresses of the loopback, and cleans up.
+
+    With --packets: the session that the specification publishes, and eleven messages that are
+    encoded, decoded and compared here and now; exit code 1 if any came back different.
     """
-    # Imported here, so that `falconmq --help` does not wait for the decoders.
-    from falconmq.cli.examples import examples, session_frames, verify  # noqa: PLC0415
-    from falconmq.cli.printing import Screen  # noqa: PLC0415
-    from falconmq.wire.inspection import Kind, inspect  # noqa: PLC0415
+    # Imported here, so that `falconmq --help` waits for neither.
+    if packets or as_hex is not None:
+        from falconmq.cli.demo_packets import show  # noqa: PLC0415
 
-    messages = [verify(example) for example in examples()]
-    if as_hex is not None:
-        return _print_hex(as_hex, messages)
-    session = [
-        (
-            frame,
-            inspect(
-                frame.data,
-                Kind.PING if frame.is_ping else Kind.PACKET,
-                is_response=not frame.from_client,
-            ),
-        )
-        for frame in session_frames()
-    ]
-    if as_json:
-        _print_json(session, messages)
-    else:
-        screen = Screen()
-        _print_session(screen, session)
-        _print_messages(screen, messages)
-        _print_next_steps(screen)
-    different = [f"{each.example.name}: {each.difference}" for each in messages if each.difference]
-    different += [f"{frame.name}: {found.error}" for frame, found in session if found.error]
-    if different:
-        raise CommandError(
-            f"came back different: {'; '.join(different)}", "this is a bug in FalconMQ"
-        )
-    return 0
+        return show(as_json=as_json, as_hex=as_hex)
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise WrongUsageError(f"--keep {keep}: it is not empty", "name a new or an empty directory")
+    from falconmq.cli.demo_orders import run  # noqa: PLC0415
 
-
-def _print_session(screen: Screen, session: list[tuple[ExampleFrame, Inspection]]) -> None:
-    from falconmq.cli.printing import short_guids  # noqa: PLC0415
-
-    screen.line(("1  A session between two queue managers", "bold"))
-    screen.wrapped("   ", text="as MS-MQQB 4.1 publishes it, decoded byte by byte", indent=3)
-    screen.line()
-    for number, (said, (frame, found)) in enumerate(zip(_SAID, session, strict=True), 1):
-        arrow = "-->" if frame.from_client else "<--"
-        style = "green" if frame.from_client else "magenta"
-        screen.line(
-            (f"   {number} ", "dim"),
-            (f"{arrow} ", f"bold {style}"),
-            (f"{found.name:<21}", style),
-            (f"{found.size:>4} bytes  ", "dim"),
-            (said, "italic"),
-        )
-        screen.wrapped(" " * 9, text=short_guids(found.summary), style="cyan", indent=9)
-        for finding in found.findings:
-            text = f"{finding.problem} [{finding.row}]"
-            screen.wrapped(" " * 9, ("warning: ", "yellow"), text=text, indent=18)
-    filled = sum(frame.missing for frame, _ in session)
-    screen.line()
-    remark = (
-        f"Frame 7 is published without its last {filled} bytes; they were filled in as its sizes "
-        "demand. Frame 4 comes from another session than frame 3: its GUIDs differ."
-    )
-    screen.wrapped("   ", text=remark, style="dim", indent=3)
-
-
-def _print_messages(screen: Screen, messages: list[Verified]) -> None:
-    screen.line()
-    screen.line(("2  Every kind of message", "bold"))
-    screen.wrapped(
-        "   ", text="encoded, decoded, compared field by field; size and first bytes", indent=3
-    )
-    screen.line()
-    for each in messages:
-        mark = ("differs  ", "bold red") if each.difference else ("same  ", "bold green")
-        screen.line(
-            "   ",
-            mark,
-            (f"{each.example.name:<23}", "green"),
-            (f"{len(each.data):>4} bytes  ", "dim"),
-            each.data[:12].hex(" "),
-        )
-        if each.difference:
-            screen.wrapped(" " * 9, text=each.difference, style="red", indent=9)
-
-
-def _print_next_steps(screen: Screen) -> None:
-    screen.line()
-    screen.line(("3  Try next", "bold"))
-    screen.line()
-    for command, what in (
-        ("falconmq demo --hex transactional | falconmq decode -", "every field of it"),
-        ("falconmq decode capture.pcapng", "a capture of yours"),
-        ("falconmq decode --help", "all it can read"),
-    ):
-        screen.line("   ", (f"{command:<54}", "cyan"), (what, "dim"))
-
-
-def _print_hex(name: str, messages: list[Verified]) -> int:
-    found = [each for each in messages if each.example.name.startswith(name)]
-    if not found:
-        names = ", ".join(repr(each.example.name) for each in messages)
-        raise CommandError(f"the demo has no message {name!r}", f"it has {names}")
-    typer.echo(found[0].data.hex())
-    return 0
-
-
-def _print_json(session: list[tuple[ExampleFrame, Inspection]], messages: list[Verified]) -> None:
-    from falconmq.cli.printing import packet_json, print_json  # noqa: PLC0415
-    from falconmq.cli.sources import Decoded  # noqa: PLC0415
-    from falconmq.wire.inspection import inspect  # noqa: PLC0415
-
-    document: dict[str, Any] = {
-        "session": [
-            {
-                "name": frame.name,
-                "from_client": frame.from_client,
-                "filled_in_bytes": frame.missing,
-                "hex": frame.data.hex(),
-                "packet": packet_json(Decoded(number, frame.data, found)),
-            }
-            for number, (frame, found) in enumerate(session, 1)
-        ],
-        "messages": [
-            {
-                "name": each.example.name,
-                "size": len(each.data),
-                "hex": each.data.hex(),
-                "same": not each.difference,
-                "difference": each.difference or None,
-                "summary": inspect(each.data).summary,
-            }
-            for each in messages
-        ],
-    }
-    print_json(document)
+    return run(orders, keep, as_json=as_json)

@@ -83,6 +83,10 @@ class Engine:
         # Descriptors of queue objects that nobody holds any more; filled by the garbage collector,
         # which may run anywhere, so they are closed in the next turn.
         self.left_open: deque[OpenQueueDescriptor] = deque()
+        # For the transport, which has to know when what a turn did is durable.
+        self.before_batch: Callable[[], None] | None = None
+        self.turn_listener: Callable[[Commit | None], None] | None = None
+        self.restore_listener: Callable[[], None] | None = None
         self._is_torn = False  # memory is not what the store and the batches say
         self._is_closed = False
         self._timers_seen = 0
@@ -233,6 +237,8 @@ class Engine:
     def _submit(self) -> Commit | None:
         core = self.core
         commit = None
+        if self.before_batch is not None:
+            self.before_batch()
         if core.batch.operations or core.woken:
             batch, positions, woken = core.take_batch()
             if batch.operations:
@@ -241,6 +247,8 @@ class Engine:
             for read in woken:
                 if isinstance(read.tag, Wait):
                     read.tag.tell(self._covering(read.result, commit))
+        if self.turn_listener is not None:
+            self.turn_listener(commit)
         if core.timers.started != self._timers_seen:
             self._timers_seen = core.timers.started
             self._alarm.set()
@@ -266,6 +274,8 @@ class Engine:
         self._in_flight.clear()
         lifecycle.restore(self.core)
         self._committer.resume()
+        if self.restore_listener is not None:
+            self.restore_listener()
         self._is_torn = False
         self._submit()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from falconmq.manager.core import QueueManagerCore, next_number
+from falconmq.manager.core import QueueManagerCore, next_message_id
 from falconmq.manager.model import Transaction
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
@@ -20,7 +20,6 @@ from falconmq.names import SingleFormatName
 from falconmq.serialization import from_user_message, to_user_message
 from falconmq.wire.tx_sequence_id import message_identifier
 
-_ORDINAL: Final = 0xFFFFFFFF  # a message identifier has 32 bits of the counter
 _LEVELS: Final[dict[int, int]] = {int(level): level for level in AuthenticationLevel}
 
 
@@ -54,7 +53,7 @@ def to_stored(
     message.transaction = transaction
     if message.recoverable is None:  # the safe default: it survives a restart
         message.delivery = Delivery.RECOVERABLE
-    number = next_number(core, core.message_id) & _ORDINAL
+    number = next_message_id(core)
     sent_time = int(core.clock.time())
     packet = to_user_message(
         message,

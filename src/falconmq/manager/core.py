@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from falconmq.clock import Clock
@@ -50,11 +50,24 @@ if TYPE_CHECKING:
     from falconmq.manager.dispatch import DispatchCollection
 
 KILOBYTE: Final = 1024
+ORDINAL_MAX: Final = 0xFFFFFFFF  # a message identifier has 32 bits of the counter
 RESERVED_NUMBERS: Final = 4096  # numbers of a counter that one write of the store reserves
 
 MessagePositionAvailable = Callable[[Queue, MessagePosition], None]
 MessagePositionDeleted = Callable[[Queue, MessagePosition, int], None]
 ChangeNotifier = Callable[[ChangeOperation, Queue | DirectoryObject], None]
+
+
+class OutgoingAgent(Protocol):
+    """Who carries messages to other queue managers, and so knows how far each of them is."""
+
+    def number(self, queue: OutgoingQueue, position: MessagePosition) -> None:
+        """A transactional message of ours can be sent: give it its place in the stream."""
+        ...
+
+    def has_arrived(self, queue: OutgoingQueue, lookup_id: int) -> bool:
+        """Whether the message reached its queue, and waits here for the news of its reading."""
+        ...
 
 
 @dataclass(slots=True)
@@ -156,7 +169,10 @@ class QueueManagerCore:
         self.dispatch: DispatchCollection | None = None  # made when the transport asks for it
         self.available_subscribers: list[MessagePositionAvailable] = []
         self.deleted_subscribers: list[MessagePositionDeleted] = []
+        self.arrived_subscribers: list[MessagePositionAvailable] = []  # new in a queue of ours
+        self.outgoing_agent: OutgoingAgent | None = None  # made known by the transport
         self._handles = 0
+        self.last_wire_id = random.getrandbits(20)  # of a transaction; volatile, DM-A32
         self.sequential_id = Counter("sequential_id")
         self.message_id = Counter("message_id")
         self.queue_number = Counter("queue_number")
@@ -190,12 +206,18 @@ class QueueManagerCore:
                 _, _, action = heapq.heappop(heap)
                 action()
 
-    def fetch(self, queue_number: int, lookup_id: int) -> StoredMessage:
-        """The message that the store keeps at a place."""
+    def fetch(self, queue_number: int, lookup_id: int, decode: bool) -> StoredMessage:
+        """The message that the store keeps at a place; StoreError if it cannot be read.
+
+        Without `decode` its packet is left as it is: whoever only passes it on does not look in.
+        """
         record = self.store.get("messages", message_key(queue_number, lookup_id))
         assert record is not None, "a place in memory without its message in the store"
         try:
-            return StoredMessage.decode(record)
+            message = StoredMessage.decode(record)
+            if decode:
+                message.decode_packet()
+            return message
         except WireError as error:
             raise damaged_message(self.queues.get(queue_number), lookup_id, str(error)) from error
 
@@ -216,9 +238,26 @@ def message_key(queue_number: int, lookup_id: int) -> bytes:
 
 
 def next_number(core: QueueManagerCore, counter: Counter) -> int:
-    """The next number of a counter; every RESERVED_NUMBERS a new ceiling goes into the batch."""
+    """The next number of a counter.
+
+    A new ceiling goes into the batch when half of the reserved numbers are used: so it is durable
+    long before an express message, which waits for no commit, has a number above the old one.
+    """
     counter.value += 1
-    if counter.value > counter.ceiling:
-        counter.ceiling = counter.value + RESERVED_NUMBERS
-        core.batch.put("meta", counter.name.encode(), counter.ceiling.to_bytes(8, "big"))
+    if counter.value > counter.ceiling - RESERVED_NUMBERS // 2:
+        reserve_numbers(core, counter)
     return counter.value
+
+
+def reserve_numbers(core: QueueManagerCore, counter: Counter) -> None:
+    """Let the store know of the next numbers, before anybody gets one."""
+    counter.ceiling = counter.value + RESERVED_NUMBERS
+    core.batch.put("meta", counter.name.encode(), counter.ceiling.to_bytes(8, "big"))
+
+
+def next_message_id(core: QueueManagerCore) -> int:
+    """The next ordinal of a message; never 0, which means that there is none (QB-A45)."""
+    while True:
+        ordinal = next_number(core, core.message_id) & ORDINAL_MAX
+        if ordinal:
+            return ordinal

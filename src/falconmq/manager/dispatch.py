@@ -9,8 +9,10 @@ call inside a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from sortedcontainers import SortedDict
 
@@ -18,6 +20,8 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.states import PositionState
+
+_EMPTY_LINES_MAX: Final = 64
 
 Sender = Callable[[object, MessagePosition], None]
 """Send User Message Wrapper of a protocol: its own data about the message, and the message."""
@@ -68,8 +72,8 @@ class DispatchCollection:
             del self._by_queue[position.queue]
         line = self._lines[-entry.priority]
         del line[position]
-        if not line:
-            del self._lines[-entry.priority]
+        if not line and len(self._lines) > _EMPTY_LINES_MAX:
+            del self._lines[-entry.priority]  # mostly it is used again at once
         if entry is self.sending:
             self.sending = None
 
@@ -113,10 +117,25 @@ def add_message_to_dispatch_collection(
 ) -> None:
     """Add Message To Dispatch Collection, MQDMPR 3.1.7.1.28."""
     base_priority = position.queue.properties.base_priority
-    priority = base_priority + position.message.packet.priority  # DM-3.1.7.1.28-03
+    priority = base_priority + position.message.priority  # DM-3.1.7.1.28-03
     entry = DispatchEntry(position, protocol_data, priority)  # DM-3.1.7.1.28-02
     dispatch_collection(core).add(entry)  # DM-3.1.7.1.28-04
     dispatch_send_message(core)  # DM-3.1.7.1.28-05
+
+
+@contextmanager
+def held_dispatch(core: QueueManagerCore) -> Iterator[None]:
+    """Add several messages before the most urgent of them is chosen."""
+    collection = dispatch_collection(core)
+    if collection.is_running:
+        yield
+        return
+    collection.is_running = True
+    try:
+        yield
+    finally:
+        collection.is_running = False
+    dispatch_send_message(core)
 
 
 def remove_message_from_dispatch_collection(

@@ -36,6 +36,7 @@ from falconmq.manager.persistence import (
     load_counters,
     load_manager,
     load_queues,
+    reserve_counters,
     store_counters,
     store_manager,
     store_queue,
@@ -72,6 +73,7 @@ def initialize(
             _synchronize(core, provisioning=provisioning)
             start_directory_timers(core)
         load_counters(core)
+        reserve_counters(core)
         load_queues(core)
         create_system_queues(core)
         load_messages(core)

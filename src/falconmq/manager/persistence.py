@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from falconmq.errors import FalconMQError, MqStatus, StoreError
-from falconmq.manager.core import Counter, QueueManagerCore
+from falconmq.manager.core import Counter, QueueManagerCore, reserve_numbers
 from falconmq.manager.model import OutgoingQueue, Queue, QueueProperties
 from falconmq.manager.registry import qualified_computer_name, register
 from falconmq.manager.states import OutgoingState, QueuePrivacy, QueueScope, QueueType
@@ -92,11 +92,31 @@ def read_queue(core: QueueManagerCore, number: int, record: bytes) -> tuple[Queu
 def load_counters(core: QueueManagerCore) -> None:
     """Go on behind every number that may have been given out before the stop or crash."""
     for counter in counters(core):
-        stored = core.store.get(META, counter.name.encode())
-        ceiling = 0 if stored is None else int.from_bytes(stored, "big")
-        counter.ceiling = ceiling
-        counter.value = max(counter.value, ceiling)
+        counter.ceiling = _stored_ceiling(core, counter)
+        counter.value = max(counter.value, counter.ceiling)
     core.queue_number.value = max(core.queue_number.value, FIRST_QUEUE_NUMBER - 1)
+
+
+def _stored_ceiling(core: QueueManagerCore, counter: Counter) -> int:
+    stored = core.store.get(META, counter.name.encode())
+    return 0 if stored is None else int.from_bytes(stored, "big")
+
+
+def reserve_counters(core: QueueManagerCore) -> None:
+    """At the start: cover the numbers that are given out next."""
+    for counter in counters(core):
+        reserve_numbers(core, counter)
+
+
+def cover_counters(core: QueueManagerCore) -> None:
+    """After a commit that failed: cover what was given out above the stored ceilings.
+
+    Express messages keep their numbers through such a failure, and may leave for others.
+    """
+    for counter in counters(core):
+        counter.ceiling = _stored_ceiling(core, counter)
+        if counter.value > counter.ceiling:
+            reserve_numbers(core, counter)
 
 
 def store_counters(core: QueueManagerCore) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 START: Final = -1  # before every lookup identifier
 END: Final = 1 << 64  # behind every one
 
-Fetch = Callable[[int, int], StoredMessage]
-"""Queue number and lookup identifier to the message that the store keeps there."""
+Fetch = Callable[[int, int, bool], StoredMessage]
+"""Queue number and lookup identifier to the message that the store keeps there, decoded or not."""
 
 _CHUNK: Final = 512  # 128 to 1024 cost the same; at 16384 taking the head costs twice as much
 
@@ -181,6 +181,20 @@ class PositionList:
                 self._show(position)
         self.total_bytes += position.size
 
+    def renumber(self, position: MessagePosition, lookup_id: int) -> None:
+        """Give a place that nobody could see yet another number."""
+        del self.held[position.lookup_id]
+        position.lookup_id = lookup_id
+        self.held[lookup_id] = position
+
+    def forget(self, lookup_id: int, size: int) -> None:
+        """Take an available place out of the list by its number alone; nothing is fetched."""
+        self.available.remove(lookup_id)
+        position = self._resident.pop(lookup_id, None)
+        if position is not None:
+            position.state = PositionState.DELETED
+        self.total_bytes -= size
+
     def unlink(self, position: MessagePosition) -> None:
         """Take a place out of the list; whoever holds the object may still read its message."""
         lookup_id = position.lookup_id
@@ -192,11 +206,11 @@ class PositionList:
         position.state = PositionState.DELETED
         self.total_bytes -= position.size
 
-    def find(self, lookup_id: int) -> MessagePosition | None:
+    def find(self, lookup_id: int, *, decode: bool = True) -> MessagePosition | None:
         """The place with this number, fetched from the store if it has to be."""
         position = self.held.get(lookup_id) or self._resident.get(lookup_id)
         if position is None and lookup_id in self.available:
-            message = self._fetch(self._queue.number, lookup_id)
+            message = self._fetch(self._queue.number, lookup_id, decode)
             position = MessagePosition(
                 self._queue,
                 lookup_id,

@@ -6,10 +6,12 @@ packet is the very bytes a peer sent or will get; nothing is encoded again when 
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from falconmq.wire.base_header import BaseHeader
+from falconmq.wire.base_header import INTERNAL, PRIORITY, SIGNATURE, BaseHeader
+from falconmq.wire.base_header import VERSION as PACKET_VERSION
 from falconmq.wire.packet import decode_packet
 from falconmq.wire.reader import Buffer, Layout, Reader
 from falconmq.wire.transaction_header import (
@@ -19,10 +21,16 @@ from falconmq.wire.transaction_header import (
     TRANSACTION_ID_SHIFT,
     TransactionHeader,
 )
-from falconmq.wire.user_header import EXPRESS, UserHeader
+from falconmq.wire.user_header import (
+    DELIVERY_MODE,
+    TRANSACTION_HEADER,
+    UserHeader,
+)
 from falconmq.wire.user_message import UserMessage
 
 VERSION: Final = 1
+_BEGIN: Final = struct.Struct("<BxHI")  # version, flags and signature of a BaseHeader
+_HEAD: Final = struct.Struct("<2xH8xI16s16sIIII")  # of BaseHeader and UserHeader, see Head
 ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
 DEAD_LETTER: Final = 0x02
 _LAYOUT: Final = Layout(
@@ -40,15 +48,29 @@ _LAYOUT: Final = Layout(
 )
 
 
+class Head(NamedTuple):
+    """What stands at fixed places of a packet, read without decoding it."""
+
+    base_flags: int
+    time_to_reach_queue: int
+    source_queue_manager: bytes
+    queue_manager_address: bytes
+    time_to_be_received: int
+    sent_time: int
+    message_id: int
+    flags: int
+
+
 @dataclass(slots=True, eq=False)
 class StoredMessage:
     """One message inside the queue manager (MQDMPR 3.1.1.12).
 
-    `data` are the bytes of the packet, `packet` the same decoded. `arrival_time` is in seconds.
+    `data` are the bytes of the packet, `packet` the same decoded, when somebody asks: what is only
+    passed on is never decoded again. `arrival_time` is in seconds.
     """
 
     data: Buffer
-    packet: UserMessage
+    decoded: UserMessage | None = None
     arrival_time: float = 0.0
     arrival_number: int = 0
     allow_peek_when_locked: bool = False
@@ -65,17 +87,46 @@ class StoredMessage:
         return cls(packet.encode(), packet)
 
     @property
+    def packet(self) -> UserMessage:
+        return self.decoded or self.decode_packet()
+
+    def decode_packet(self) -> UserMessage:
+        """Decode the bytes; WireError if they are no user message."""
+        packet = decode_packet(self.data)
+        assert isinstance(packet, UserMessage)
+        self.decoded = packet
+        return packet
+
+    @property
+    def head(self) -> Head:
+        return Head._make(_HEAD.unpack_from(self.data))
+
+    @property
+    def priority(self) -> int:
+        """0 to 7. That of a transactional message is 0, whatever its sender wrote."""
+        if self.decoded is not None:
+            return self.decoded.priority
+        head = self.head
+        return 0 if head.flags & TRANSACTION_HEADER else head.base_flags & PRIORITY
+
+    @property
     def size(self) -> int:
         """Bytes that count against quotas: headers and body."""
         return len(self.data)
 
     @property
     def is_recoverable(self) -> bool:
-        return self.packet.user.delivery_mode != EXPRESS  # 2 and 3 ask for safety: QB-3.1.7.15-33
+        decoded = self.decoded
+        flags = self.head.flags if decoded is None else decoded.user.flags
+        return bool(flags & DELIVERY_MODE)  # 2 and 3 ask for safety: QB-3.1.7.15-33
 
     @property
     def transaction(self) -> TransactionHeader | None:
-        return self.packet.transaction
+        if self.decoded is not None:
+            return self.decoded.transaction
+        if not self.head.flags & TRANSACTION_HEADER:
+            return None
+        return TransactionHeader.decode(self.data, transaction_header_offset(self.data))
 
     @property
     def wire_transaction_id(self) -> int:
@@ -92,12 +143,26 @@ class StoredMessage:
         flags = (FIRST_MESSAGE if first else 0) | (LAST_MESSAGE if last else 0)
         if header is None or header.flags & flags == flags:
             return
-        header = replace(header, flags=header.flags | flags)
-        self.packet = replace(self.packet, transaction=header)
-        at = _transaction_header_offset(self.data)
-        data = bytearray(self.data)
-        data[at : at + 4] = header.flags.to_bytes(4, "little")
-        self.data = bytes(data)
+        self._replace_transaction(replace(header, flags=header.flags | flags))
+
+    def number_in_sequence(self, sequence_id: int, number: int) -> None:
+        """Give a message the place in its stream that it keeps for good (QB-A38)."""
+        header = self.packet.transaction
+        assert header is not None
+        self._replace_transaction(
+            replace(
+                header,
+                tx_sequence_id=sequence_id,
+                tx_sequence_number=number,
+                previous_tx_sequence_number=number - 1,
+            )
+        )
+
+    def _replace_transaction(self, header: TransactionHeader) -> None:
+        """Put in a TransactionHeader of the same size, in the packet and in its bytes alike."""
+        self.decoded = replace(self.packet, transaction=header)
+        at, written = transaction_header_offset(self.data), header.encode()
+        self.data = b"".join((self.data[:at], written, self.data[at + len(written) :]))
 
     def encode(self) -> bytes:
         """The record that the store keeps."""
@@ -128,12 +193,11 @@ class StoredMessage:
             raise reader.refuse(_LAYOUT, "Version", f"{version}, this FalconMQ writes {VERSION}")
         path = bytes(reader.take(size, "DeadLetterQueue")).decode("utf-8", "replace")
         data = reader.take(reader.remaining, "Packet")
-        packet = decode_packet(data)
-        if not isinstance(packet, UserMessage):
+        if len(data) < _HEAD.size or not is_user_message(data):
             raise reader.error("Packet", "no user message")
         return cls(
             data,
-            packet,
+            None,
             arrival_ms / 1000,
             number,
             bool(flags & ALLOW_PEEK_WHEN_LOCKED),
@@ -145,7 +209,13 @@ class StoredMessage:
         )
 
 
-def _transaction_header_offset(data: Buffer) -> int:
+def is_user_message(data: Buffer) -> bool:
+    """Whether bytes begin like a user message. The store answers for the rest: it has checksums."""
+    version, flags, signature = _BEGIN.unpack_from(data)
+    return version == PACKET_VERSION and signature == SIGNATURE and not flags & INTERNAL
+
+
+def transaction_header_offset(data: Buffer) -> int:
     """Where the TransactionHeader of a packet begins: behind the UserHeader, of any length."""
     reader = Reader(data)
     BaseHeader.read(reader)

@@ -22,7 +22,7 @@ from falconmq.manager.model import OutgoingQueue, Queue, ReadResult, Transaction
 from falconmq.manager.persistence import (
     FIRST_QUEUE_NUMBER,
     attach,
-    load_counters,
+    cover_counters,
     read_queue,
     store_queue,
 )
@@ -47,10 +47,10 @@ from falconmq.wire import base_header
 from falconmq.wire.message_class import MessageClass
 
 # A record (record.py): version, arrival number, size of the dead-letter queue's path. The packet
-# behind the path: version, signature, size; of its UserHeader TimeToBeReceived and SentTime.
+# behind the path: version, signature, size, TimeToReachQueue; TimeToBeReceived and SentTime.
 _KEY: Final = struct.Struct(">QQ")
 _RECORD: Final = struct.Struct("<B15xQH")
-_PACKET: Final = struct.Struct("<B3xII36xII")
+_PACKET: Final = struct.Struct("<B3xIII32xII")
 _TIMED: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC})  # DM-3.1.2.4-01
 
 Found = tuple[Queue, int, int, int, int | None]
@@ -108,21 +108,23 @@ def load_messages(core: QueueManagerCore) -> None:
 
 
 def _stored_messages(core: QueueManagerCore) -> Iterator[Found]:
-    number, queue, is_timed = -1, None, False
+    number, queue, is_timed, is_outgoing = -1, None, False, False
     for key, record in core.store.scan("messages"):
         key_number, lookup_id = _KEY.unpack(key)
         if key_number != number:
             number, queue = key_number, core.queues.get(key_number)
-            is_timed = queue is not None and queue.queue_type in _TIMED
+            is_outgoing = isinstance(queue, OutgoingQueue)
+            is_timed = is_outgoing or (queue is not None and queue.queue_type in _TIMED)
         if queue is None:
             raise damaged_message(None, lookup_id, f"there is no queue {number}")
         try:
             version, arrival_number, path_size = _RECORD.unpack_from(record)
             start = _RECORD.size + path_size
-            packet_version, signature, packet_size, ttbr, sent = _PACKET.unpack_from(record, start)
+            packet = _PACKET.unpack_from(record, start)
         except struct.error as error:
             problem = f"{len(record)} bytes are too few"
             raise damaged_message(queue, lookup_id, problem) from error
+        packet_version, signature, packet_size, ttrq, limit, sent = packet
         size = len(record) - start
         if version != VERSION:
             problem = f"version {version}, this FalconMQ writes {VERSION}"
@@ -133,14 +135,16 @@ def _stored_messages(core: QueueManagerCore) -> Iterator[Found]:
             or packet_size > size
         ):
             raise damaged_message(queue, lookup_id, "it holds no MSMQ packet")
-        is_limited = is_timed and ttbr != base_header.INFINITE  # DM-3.1.2.4-02
-        yield queue, lookup_id, size, arrival_number, sent + ttbr if is_limited else None
+        if is_outgoing:
+            limit = min(limit, ttrq) + 1  # QB-A44
+        is_limited = is_timed and limit < base_header.INFINITE  # DM-3.1.2.4-02
+        yield queue, lookup_id, size, arrival_number, sent + limit if is_limited else None
 
 
 def rebuild(core: QueueManagerCore) -> None:
     """Bring the memory back to what the store has, after a commit that failed."""
     core.batch, core.unsettled = WriteBatch(), []
-    load_counters(core)  # values stay ahead, ceilings go back to what is stored
+    cover_counters(core)  # values stay ahead, ceilings go back to what is stored
     transactions = list(core.transactions.values())
     undone = {op.position: op.kind for tx in transactions for op in tx.operations}
     core.transactions.clear()

@@ -32,6 +32,7 @@ from falconmq.manager.core import (
 from falconmq.manager.directory_objects import UNLIMITED
 from falconmq.manager.model import (
     OpenQueueDescriptor,
+    OutgoingQueue,
     Queue,
     Transaction,
     TransactionalOperation,
@@ -57,16 +58,20 @@ def enqueue_message(
     queue: Queue,
     message: StoredMessage,
     transaction: Transaction | None = None,
+    *,
+    unlimited: bool = False,
 ) -> EnqueueStatus:
     """Put a message into a queue; in a transaction it stays invisible until the commit.
 
-    Enqueue Message, MQDMPR 3.1.7.1.9.
+    Enqueue Message, MQDMPR 3.1.7.1.9. `unlimited` is for the few bytes of a FinalAck: without them
+    its sender would keep the message for ever, and they go out by themselves.
     """
     if transaction is not None:
         check_not_prepared(transaction)
     size = message.size
     settings = core.settings
-    if core.is_throttled or _exceeds(core.used_bytes + size, settings.quota_kilobytes):
+    is_full = core.is_throttled or _exceeds(core.used_bytes + size, settings.quota_kilobytes)
+    if is_full and not unlimited:
         return EnqueueStatus.MANAGER_QUOTA  # DM-3.1.7.1.9-04, DM-3.1.7.1.9-05
     if _exceeds(queue.total_bytes + size, queue.properties.quota_kilobytes):
         return EnqueueStatus.QUEUE_QUOTA  # DM-3.1.7.1.9-06
@@ -134,7 +139,7 @@ def link_message(core: QueueManagerCore, queue: Queue, message: StoredMessage) -
     message.arrival_time = core.clock.time()  # DM-3.1.7.1.9-18
     message.arrival_number = 0
     sequence = next_number(core, core.sequential_id) & _SEQUENCE  # DM-3.1.7.1.9-09
-    lookup_id = (PRIORITY_MAX - message.packet.priority) << PRIORITY_SHIFT | sequence  # DM-A02
+    lookup_id = (PRIORITY_MAX - message.priority) << PRIORITY_SHIFT | sequence  # DM-A02
     return link_position(core, MessagePosition(queue, lookup_id, message))
 
 
@@ -155,13 +160,24 @@ def message_position_available(
     of that before hearing that it came.
     """
     is_new = position.message.arrival_number == 0
+    if is_new and isinstance(queue, OutgoingQueue):
+        _number(core, queue, position)
     if not _make_readable(core, position):
         return
-    if is_new:
-        _journal_local_delivery(core, queue, position.message)
+    if is_new and queue.queue_type in _TIMED:
+        _journal_local_delivery(core, position.message)
+        for subscriber in core.arrived_subscribers:
+            subscriber(queue, position)
     for subscriber in core.available_subscribers:
         subscriber(queue, position)
     feed_waiting_reads(core, queue, position)
+
+
+def _number(core: QueueManagerCore, queue: OutgoingQueue, position: MessagePosition) -> None:
+    """Give a transactional message of ours its place in the stream; routed ones have theirs."""
+    agent, message = core.outgoing_agent, position.message
+    if agent is not None and message.transaction is not None and _is_source(core, message):
+        agent.number(queue, position)
 
 
 def _make_readable(core: QueueManagerCore, position: MessagePosition) -> bool:
@@ -301,6 +317,16 @@ def remove_position(core: QueueManagerCore, position: MessagePosition) -> None:
         core.batch.delete("messages", message_key(queue.number, position.lookup_id))
 
 
+def remove_sent(
+    core: QueueManagerCore, queue: Queue, lookup_id: int, size: int, *, is_recoverable: bool
+) -> None:
+    """Take a message out of an outgoing queue that its peer has; it need not be read for that."""
+    queue.positions.forget(lookup_id, size)
+    core.used_bytes -= size
+    if is_recoverable:
+        core.batch.delete("messages", message_key(queue.number, lookup_id))
+
+
 def check_not_prepared(transaction: Transaction) -> None:
     """Refuse another operation in a transaction that was promised as it is."""
     if transaction.is_prepared:
@@ -338,9 +364,12 @@ def time_to_be_received_deadline(queue: Queue, message: StoredMessage) -> float 
     """When a message in this queue expires; None for never (MQDMPR 3.1.2.4).
 
     Journals and dead-letter queues keep what they have, as an application's own dead-letter queue
-    does; a message on its way is the transport's to look after.
+    does. A message on its way may not outlive either of its times (QB-A44).
     """
     user = message.packet.user
+    if isinstance(queue, OutgoingQueue):
+        limit = min(user.time_to_be_received, message.packet.base.time_to_reach_queue)
+        return None if limit == INFINITE else user.sent_time + limit + 1  # QB-3.1.7.1.2-02
     if user.time_to_be_received == INFINITE or message.is_dead_letter:  # DM-3.1.2.4-02
         return None
     if queue.queue_type not in _TIMED:
@@ -405,10 +434,14 @@ def _was_sent_in(message: StoredMessage, transaction: Transaction, core: QueueMa
 
 def expire(core: QueueManagerCore, position: MessagePosition) -> None:
     """Remove a message nobody read in time; its sender may have asked for a dead letter."""
-    queue = position.queue
+    queue, reason = position.queue, MessageClass.NACK_RECEIVE_TIMEOUT
+    if isinstance(queue, OutgoingQueue):
+        agent, reason = core.outgoing_agent, MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        if agent is not None and agent.has_arrived(queue, position.lookup_id):
+            return  # it reached its queue in time
     if position.message.packet.user.flags & JOURNAL_NEGATIVE:
         dead_letter(core, queue, position.message)  # before it is gone, guide 8.9
-    message_position_deleted(core, queue, position, MessageClass.NACK_RECEIVE_TIMEOUT)
+    message_position_deleted(core, queue, position, reason)
 
 
 # Journals and dead letters
@@ -423,10 +456,17 @@ def dead_letter(core: QueueManagerCore, queue: Queue, message: StoredMessage) ->
     own = _application_dead_letter_queue(core, message)
     if own is not None:  # DM-3.1.1.12-05
         store_copy(core, own, letter)
-    elif not queue.properties.transactional:
+    elif not _takes_transactions(queue, message):
         store_copy(core, core.dead_letter, letter)  # DM-3.1.1.12-56
     elif _is_source(core, message):
         store_copy(core, core.transactional_dead_letter, letter)  # DM-A55
+
+
+def _takes_transactions(queue: Queue, message: StoredMessage) -> bool:
+    """Whether the message is for a transactional queue; on its way the message itself tells."""
+    if isinstance(queue, OutgoingQueue):
+        return message.transaction is not None
+    return queue.properties.transactional
 
 
 def journal_sent_message(core: QueueManagerCore, message: StoredMessage) -> bool:
@@ -436,11 +476,11 @@ def journal_sent_message(core: QueueManagerCore, message: StoredMessage) -> bool
     return store_copy(core, core.journal, message)  # DM-3.1.1.12-52, DM-3.1.1.12-53
 
 
-def _journal_local_delivery(core: QueueManagerCore, queue: Queue, message: StoredMessage) -> None:
+def _journal_local_delivery(core: QueueManagerCore, message: StoredMessage) -> None:
     """A message to a queue of its own computer is delivered when it can be read."""
     if not message.packet.user.flags & JOURNAL_POSITIVE:
         return
-    if queue.queue_type in _TIMED and not message.move_count and _is_source(core, message):
+    if not message.move_count and _is_source(core, message):
         journal_sent_message(core, message)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
-from falconmq.manager.core import QueueManagerCore, next_number
+from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import OutgoingQueue, Queue, Transaction, TransactionalOperation
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
@@ -80,9 +80,9 @@ def _unused_wire_id(core: QueueManagerCore) -> int:
             hint="commit or abort some",
         )
     while True:
-        wire_id = next_number(core, core.message_id) & WIRE_ID_MAX
-        if wire_id and wire_id not in used:
-            return wire_id
+        core.last_wire_id = (core.last_wire_id + 1) & WIRE_ID_MAX
+        if core.last_wire_id and core.last_wire_id not in used:
+            return core.last_wire_id
 
 
 def prepare_transaction(

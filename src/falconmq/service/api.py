@@ -1,0 +1,347 @@
+"""The HTTP API of a queue manager: queues and messages as JSON, under /api/v1.
+
+    GET    /status                         queues, outgoing queues, sessions
+    GET    /queues                         POST creates one
+    GET    /queues/{name}                  DELETE deletes it
+    POST   /queues/{name}/purge
+    POST   /queues/{name}/messages         send, one or many
+    POST   /queues/{name}/receive          receive or peek; waits if asked to
+    GET    /outgoing
+    POST   /outgoing/{number}/pause        and /resume
+
+`{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes;
+so no GET or DELETE path goes on behind it. Errors are problems (`service.problems`).
+
+A receive deletes when its answer is ready and the caller still there (`service.reading`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Protocol, cast
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi.responses import Response
+
+from falconmq import aio
+from falconmq.embedded.actions import local
+from falconmq.embedded.engine import Engine
+from falconmq.embedded.queue import QueueChanges
+from falconmq.errors import FalconMQError, MqStatus, QueueError
+from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.model import UNLIMITED, OutgoingQueue
+from falconmq.manager.states import QueuePrivacy
+from falconmq.message import Message
+from falconmq.service import problems, schemas
+from falconmq.service.callers import Caller
+from falconmq.service.messages import from_json, iso_time, to_json
+from falconmq.service.peeking import peek
+from falconmq.service.reading import Hold
+
+CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
+_PREFIX: Final = "/api/v1"
+
+router: Final = APIRouter(prefix=_PREFIX)
+
+
+class Outgoing(Protocol):
+    """What the transport does for an administrator; both run inside a turn."""
+
+    def pause(self, queue: OutgoingQueue) -> None: ...
+    def resume(self, queue: OutgoingQueue) -> None: ...
+
+
+class Control:
+    """What the handlers work with."""
+
+    def __init__(
+        self,
+        manager: aio.QueueManager,
+        status: Callable[[], dict[str, Any]],
+        transport: Outgoing | None,
+    ) -> None:
+        self.manager = manager
+        self.status = status
+        self.transport = transport
+        self.stopping = asyncio.Event()  # requests that wait end when it is set
+
+    @property
+    def engine(self) -> Engine:
+        return self.manager._engine  # noqa: SLF001  # two-phase reads are not in the Python API
+
+
+async def _control(request: Request) -> Control:
+    control: Control = request.app.state.control
+    return control
+
+
+Given = Annotated[Control, Depends(_control)]
+
+
+def create_app(
+    manager: aio.QueueManager,
+    *,
+    status: Callable[[], dict[str, Any]] = dict,
+    transport: Outgoing | None = None,
+) -> FastAPI:
+    """The application. `status` adds to GET /status what only the service knows."""
+    app = FastAPI(
+        title="FalconMQ",
+        description="Queues and messages of one queue manager.",
+        version="1",
+        docs_url=None,  # it would load scripts from the network
+        redoc_url=None,
+        openapi_url=f"{_PREFIX}/openapi.json",
+        responses={"default": {"model": schemas.Problem, "description": "a problem"}},
+    )
+    app.state.control = Control(manager, status, transport)
+    app.include_router(router)
+    problems.install(app)
+    return app
+
+
+def end_waits(app: FastAPI) -> None:
+    """The service stops: requests that wait for messages are answered now."""
+    app.state.control.stopping.set()
+
+
+# Status and outgoing queues
+
+
+@router.get("/status")
+async def get_status(control: Given) -> dict[str, Any]:
+    """Identity, space, queues and outgoing queues at this moment, and what the service adds."""
+    manager, status = control.manager, control.manager.status()
+    return {
+        "id": str(status.id),
+        "computer_name": status.computer_name,
+        "path": status.path,
+        "engine": status.engine,
+        "durability": status.durability.name,
+        "used_bytes": status.used_bytes,
+        "limit_bytes": status.limit_bytes,
+        "messages": status.messages,
+        "message_bytes": status.message_bytes,
+        "quota_kilobytes": status.quota_kilobytes,
+        "transactions": status.transactions,
+        "queues": [_queue_json(queue) for queue in _all_queues(manager)],
+        "outgoing": control.engine.look(_outgoing_json),
+        **control.status(),
+    }
+
+
+@router.get("/outgoing", response_model=schemas.OutgoingList)
+async def get_outgoing(control: Given) -> dict[str, Any]:
+    """What is on its way to other queue managers, and how the last tries to connect went."""
+    return {"outgoing": control.engine.look(_outgoing_json)}
+
+
+@router.post("/outgoing/{number}/pause", status_code=HTTPStatus.NO_CONTENT)
+async def pause(control: Given, number: int) -> None:
+    """Send nothing more from this outgoing queue until it is resumed; messages wait."""
+    control.engine.run(_with_outgoing, number, _transport(control).pause)
+
+
+@router.post("/outgoing/{number}/resume", status_code=HTTPStatus.NO_CONTENT)
+async def resume(control: Given, number: int) -> None:
+    """Send again."""
+    control.engine.run(_with_outgoing, number, _transport(control).resume)
+
+
+# Queues
+
+
+@router.get("/queues", response_model=schemas.QueueList)
+async def get_queues(control: Given, system: bool = False) -> dict[str, Any]:
+    """All queues that were created here; with `system` the dead-letter queues and the journal."""
+    manager = control.manager
+    found = _all_queues(manager) if system else manager.queues()
+    return {"queues": [_queue_json(queue) for queue in found]}
+
+
+@router.post("/queues", response_model=schemas.QueueOut, status_code=HTTPStatus.CREATED)
+async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dict[str, Any]:
+    """Create a queue; 409 QUEUE_EXISTS if there is one of that name."""
+    values = given.model_dump(exclude_none=True, exclude={"name", "transactional"})
+    if "privacy_level" in values:
+        values["privacy_level"] = QueuePrivacy[values["privacy_level"]]
+    queue = await control.manager.create_queue(
+        given.name, transactional=given.transactional, **cast("QueueChanges", values)
+    )
+    return _queue_json(queue)
+
+
+@router.get("/queues/{name:path}", response_model=schemas.QueueOut)
+async def get_queue(control: Given, name: str) -> dict[str, Any]:
+    async with await control.manager.queue(name) as queue:
+        return _queue_json(queue)
+
+
+@router.delete("/queues/{name:path}", status_code=HTTPStatus.NO_CONTENT)
+async def delete_queue(
+    control: Given,
+    name: str,
+    only_if_empty: Annotated[bool, Query(description="Refuse while it holds messages.")] = False,
+) -> None:
+    """Delete a queue with all its messages."""
+    async with await control.manager.queue(name) as queue:
+        if only_if_empty and queue.count:
+            raise problems.QueueNotEmptyError(queue.name, queue.count)
+        await control.manager.delete_queue(queue)
+
+
+@router.post("/queues/{name:path}/purge", response_model=schemas.PurgeAnswer)
+async def purge_queue(control: Given, name: str) -> dict[str, int]:
+    """Delete all messages; those that a transaction holds go when it ends."""
+    async with await control.manager.queue(name) as queue:
+        return {"purged": await queue.purge()}
+
+
+# Messages
+
+
+@router.post(
+    "/queues/{name:path}/messages",
+    response_model=schemas.SendAnswer,
+    status_code=HTTPStatus.CREATED,
+)
+async def send(control: Given, name: str, given: schemas.SendRequest) -> dict[str, list[str]]:
+    """Send messages; durable when the answer comes.
+
+    In a transaction all are sent or none. Outside one, those before a refused message are sent.
+    """
+    messages = _messages(given)
+    async with await control.manager.queue(name) as queue:
+        wanted = given.transaction
+        if wanted is None:
+            wanted = queue.is_local and queue.is_transactional
+        if not wanted:
+            return {"ids": [str(id) for id in await queue.send_many(messages)]}
+        async with control.manager.transaction() as transaction:
+            ids = await queue.send_many(messages, transaction)
+        return {"ids": [str(id) for id in ids]}
+
+
+@router.post("/queues/{name:path}/receive", response_model=schemas.ReceiveAnswer)
+async def receive(
+    control: Given, request: Request, name: str, given: schemas.ReceiveRequest
+) -> Response:
+    """Receive or peek messages; an empty list if none came in time.
+
+    The messages are locked first. They are deleted when the answer is built and the caller still
+    there; if it has gone, they are back in their places. A caller that ends between that and the
+    reading of the answer loses them: to be sure, peek, do the work, then receive by lookup_id.
+    """
+    async with (
+        await control.manager.queue(name) as queue,
+        Hold(control.engine, queue.opened) as hold,
+        Caller(request, control.stopping) as caller,
+    ):
+        local(queue.opened)  # a queue of another computer is refused at once
+        if given.peek:
+            messages = await caller.during(peek(queue, given))
+        elif given.lookup_id is not None:
+            await hold.take_by_lookup_id(int(given.lookup_id))
+            messages = hold.messages
+        else:
+            await caller.during(hold.take(given.count, given.timeout))
+            messages = hold.messages
+        content = json.dumps({"messages": [to_json(message) for message in messages or ()]})
+        if await caller.has_gone():
+            return Response(status_code=CALLER_GONE)
+        if hold.messages:
+            await hold.keep()
+    return Response(content, media_type="application/json")
+
+
+def _messages(given: schemas.SendRequest) -> list[Message]:
+    messages = []
+    for number, each in enumerate(given.messages):
+        try:
+            messages.append(from_json(each))
+        except FalconMQError as error:
+            if len(given.messages) > 1:
+                error.args = (f"messages[{number}].{error}",)
+            raise
+    return messages
+
+
+def _all_queues(manager: aio.QueueManager) -> list[aio.Queue]:
+    system = [manager.dead_letter, manager.transactional_dead_letter, manager.journal]
+    return [*manager.queues(), *system]
+
+
+def _queue_json(queue: aio.Queue) -> dict[str, Any]:
+    journal = local(queue.opened).journal
+    return {
+        "name": queue.name,
+        "format_name": queue.format_name,
+        "label": queue.label,
+        "transactional": queue.is_transactional,
+        "journaling": queue.journaling,
+        "quota_kilobytes": _limit(queue.quota_kilobytes),
+        "journal_quota_kilobytes": _limit(queue.journal_quota_kilobytes),
+        "authentication": queue.authentication,
+        "privacy_level": queue.privacy_level.name,
+        "base_priority": queue.base_priority,
+        "created_at": iso_time(queue.created_at),
+        "modified_at": iso_time(queue.modified_at),
+        "messages": queue.count,
+        "size_bytes": queue.size_bytes,
+        "journal_messages": 0 if journal is None else len(journal.positions),
+    }
+
+
+def _outgoing_json(core: QueueManagerCore) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": queue.number,
+            "destination": str(queue.destination),
+            "state": queue.state.value,
+            "next_hops": list(queue.next_hops or ()),
+            "messages": len(queue.positions),
+            "size_bytes": queue.total_bytes,
+            "connection_history": [
+                {
+                    "time": datetime.fromtimestamp(attempt.time, UTC).isoformat(),
+                    "status": attempt.status.value,
+                    "error": attempt.error.symbol,
+                    "addresses": list(attempt.addresses),
+                }
+                for attempt in queue.connection_history
+            ],
+        }
+        for queue in core.queues.values()
+        if isinstance(queue, OutgoingQueue)
+    ]
+
+
+def _with_outgoing(
+    core: QueueManagerCore, number: int, action: Callable[[OutgoingQueue], None]
+) -> None:
+    queue = core.queues.get(number)
+    if not isinstance(queue, OutgoingQueue):
+        raise QueueError(
+            f"there is no outgoing queue {number}",
+            status=MqStatus.QUEUE_NOT_FOUND,
+            hint="GET /api/v1/outgoing lists them with their numbers",
+        )
+    action(queue)
+
+
+def _transport(control: Control) -> Outgoing:
+    if control.transport is None:
+        raise QueueError(
+            "this queue manager has no transport",
+            status=MqStatus.SERVICE_NOT_AVAILABLE,
+            hint="start it with: falconmq serve",
+        )
+    return control.transport
+
+
+def _limit(kilobytes: int) -> int | None:
+    return None if kilobytes == UNLIMITED else kilobytes

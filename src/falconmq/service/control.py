@@ -1,0 +1,126 @@
+"""The control socket: the HTTP API on a unix socket in the data directory.
+
+Only the owner of the file gets in (mode 0600), so no password is needed. The server runs in the
+event loop of the service and leaves signals to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from falconmq.client.location import socket_name
+from falconmq.errors import MqStatus, StoreError
+from falconmq.service.api import end_waits
+
+SOCKET_MODE: Final = 0o600
+_BACKLOG: Final = 128
+_GRACE: Final = 5  # seconds that requests get to end
+_POLL: Final = 0.005
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the business of the service."""
+        yield
+
+
+class ControlServer:
+    """Serves an application on a unix socket, in the loop that calls `start`."""
+
+    def __init__(self) -> None:
+        self._app: FastAPI | None = None
+        self._path: Path | None = None
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, path: Path, app: FastAPI) -> None:
+        """Listen. A file that a crash left is replaced; StoreError if somebody listens there."""
+        listener = _listen(path)
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._app, self._path, self._server = app, path, _Server(config)
+        self._task = asyncio.create_task(self._server.serve([listener]))
+        while not self._server.started:
+            if self._task.done():
+                listener.close()
+                await self._task
+            await asyncio.sleep(_POLL)
+
+    async def stop(self) -> None:
+        """End the requests that wait, let the others finish, remove the file."""
+        if self._server is None or self._app is None or self._task is None or self._path is None:
+            return
+        end_waits(self._app)
+        self._server.should_exit = True
+        await self._task
+        self._path.unlink(missing_ok=True)
+        self._server = None
+
+
+def _listen(path: Path) -> socket.socket:
+    _remove_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)
+        os.fchmod(listener.fileno(), SOCKET_MODE)  # bind gives it to the file, less the umask
+        with socket_name(path) as name:
+            listener.bind(name)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StoreError(
+            f"cannot listen on {path}: {error.strerror or error}",
+            hint="the data directory must allow this user to create a socket",
+        ) from error
+    return listener
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise StoreError(
+            f"{path} is in the way: it is no socket",
+            hint="move it away; FalconMQ makes its control socket there",
+        )
+    if _is_live(path):
+        raise StoreError(
+            f"another service listens on {path}",
+            status=MqStatus.SHARING_VIOLATION,
+            hint="stop it first, or use another data directory",
+        )
+    path.unlink()
+
+
+def _is_live(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, socket_name(path) as name:
+        probe.settimeout(1)
+        try:
+            probe.connect(name)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # it listens but does not answer: somebody is there
+            return True
+    return True

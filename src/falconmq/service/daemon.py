@@ -1,0 +1,307 @@
+"""The life of the daemon: start, serve until a signal, stop in order.
+
+    start   data directory -> core -> transport -> ports -> control socket -> READY
+    stop    no new connections -> no new calls -> nothing more is read -> what is in hand becomes
+            durable and is acknowledged -> sessions close -> store closes
+
+A kill in between loses nothing that was acknowledged: the order only saves peers from sending again
+and waiting calls from an error they cannot read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from random import SystemRandom
+from typing import Final, Protocol, Self
+from uuid import UUID
+
+from falconmq import aio
+from falconmq.clock import SystemClock
+from falconmq.embedded import blocking
+from falconmq.embedded.engine import Engine
+from falconmq.errors import FalconMQError
+from falconmq.manager import lifecycle
+from falconmq.manager.core import QueueManagerCore, Settings
+from falconmq.manager.persistence import stored_identifier
+from falconmq.service.addresses import local_addresses
+from falconmq.service.configuration import ALL_INTERFACES, Configuration
+from falconmq.service.host import Host
+from falconmq.service.readiness import Readiness
+from falconmq.store import GroupCommitter, Store, open_data_directory
+from falconmq.transport.binding import AsyncioNetwork
+from falconmq.transport.session import Session
+from falconmq.transport.transport import Transport
+
+STOP_SECONDS: Final = 10.0  # for what is in hand to become durable
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+_log = logging.getLogger("falconmq.service")
+
+
+class Door(Protocol):
+    """Something that lets people in, beside the protocol: the control socket."""
+
+    async def stop(self) -> None: ...
+
+
+def _import_doors() -> None:
+    with suppress(ModuleNotFoundError):  # `open_doors` says what is missing
+        importlib.import_module("falconmq.service.api")
+        importlib.import_module("falconmq.service.control")
+
+
+class Service:
+    """A queue manager on its ports; `await Service.start(configuration)`, then `stop`."""
+
+    def __init__(self, configuration: Configuration, engine: Engine) -> None:
+        manager = configuration.manager
+        self.configuration = configuration
+        self.engine = engine
+        self.manager = aio.QueueManager(engine)
+        self.network = AsyncioNetwork(
+            configuration.transport,
+            manager.bind,
+            port=manager.port,
+            hosts=configuration.hosts,
+        )
+        self.transport = Transport(
+            engine.core, self.network, configuration.router(), configuration.transport
+        )
+        self.host = Host(engine, self.transport)
+        self.network.attach(self.host, self.transport)
+        self.doors: list[Door] = []
+
+    @classmethod
+    async def start(cls, configuration: Configuration) -> Self:
+        """Everything up; FalconMQError if the data directory or a port cannot be had."""
+        store = open_data_directory(configuration.manager.data)
+        service = cls(configuration, start_hosted_engine(store, configuration))
+        await service.open()
+        return service
+
+    async def open(self) -> None:
+        """Let peers and people in; if that cannot be, everything is down again."""
+        try:
+            # First what takes long to import: a peer that had to wait for us would take the line
+            # for slow, and have its acknowledgements late for the life of the session.
+            _import_doors()
+            await self.network.listen()
+            self.host.run(self.transport.start)
+            await self.network.accept()
+            await self.open_doors()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def open_doors(self) -> None:
+        """The control socket; without its packages the protocol alone is served."""
+        try:
+            from falconmq.service.api import create_app  # noqa: PLC0415 - optional packages
+            from falconmq.service.control import ControlServer  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            _log.warning(
+                "no control socket: %s is missing; install falconmq[server] to use the commands",
+                error.name,
+            )
+            return
+        control = ControlServer()
+        app = create_app(self.manager, status=self.status, transport=self.transport)
+        await control.start(self.configuration.control_socket, app)
+        self.doors.append(control)
+
+    def status(self) -> dict[str, object]:
+        """What `falconmq status` shows of the service itself."""
+        transport = self.transport
+        return {
+            "listening": self.network.addresses,
+            "sessions": [_describe(session) for session in transport.sessions],
+            "counters": {
+                "connections accepted": self.network.accepted,
+                **{f"refused: {reason}": n for reason, n in self.network.refused.items()},
+                **transport.counters,
+                "failures": self.host.failures,
+            },
+        }
+
+    async def stop(self) -> None:
+        """Down in order; whatever goes wrong, the store is closed at the end."""
+        try:
+            self.network.stop_accepting()
+            for door in self.doors:
+                await door.stop()
+            self.network.stop_reading()
+            await self._settle()
+            self.host.handle(self.transport.stop)
+            await self._settle()
+            await self.network.close()
+        finally:
+            self.host.stop()
+            self.engine.close()
+
+    async def _settle(self) -> None:
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self.host.settled()
+        except TimeoutError:
+            _log.warning("the disk is slow: stopping although commits are not done")
+
+
+async def serve(
+    configuration: Configuration, *, ready: Callable[[Service], None] | None = None
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code: 0 when asked to stop, 1 if it cannot start.
+
+    A second signal ends the process at once.
+    """
+    readiness = Readiness()
+    stopping = asyncio.Event()
+    with _signals(stopping):
+        try:
+            service = await Service.start(configuration)
+        except FalconMQError as error:
+            _log.error("cannot start: %s", error)
+            if error.hint:
+                _log.error("hint: %s", error.hint)
+            return 1
+        watchdog = asyncio.create_task(_be_alive(readiness))
+        try:
+            _tell(service)
+            readiness.ready(f"listening on {', '.join(service.network.addresses)}")
+            if ready is not None:
+                ready(service)
+            await stopping.wait()
+        finally:
+            readiness.stopping("stopping")
+            watchdog.cancel()
+            await service.stop()
+    _log.info("stopped")
+    return 0
+
+
+def run(configuration: Configuration) -> int:
+    """`serve` for a command: its own log, its own event loop, the faster one if it is there."""
+    configure_log(configuration.log_level)
+    allow_many_files()
+    try:
+        uvloop = importlib.import_module("uvloop")  # optional
+    except ModuleNotFoundError:
+        return asyncio.run(serve(configuration))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return int(runner.run(serve(configuration)))
+
+
+def start_hosted_engine(store: Store, configuration: Configuration) -> Engine:
+    """A queue manager over a store, whose timers the host runs."""
+    try:
+        chance = SystemRandom()
+        identifier = stored_identifier(store) or UUID(int=chance.getrandbits(128), version=4)
+        settings = Settings(
+            computer_name=configuration.manager.name,
+            local_names=local_names(configuration),
+            quota_kilobytes=configuration.manager.quota_kilobytes,
+        )
+        core = QueueManagerCore(identifier, store, SystemClock(), chance, settings)
+        lifecycle.initialize(core)
+        committer = GroupCommitter(store)
+    except BaseException:
+        store.close()
+        raise
+    engine = Engine(core, store, committer, housekeeping=False)
+    try:
+        blocking.call(engine, _nothing)  # what the initialization wrote
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def local_names(configuration: Configuration) -> frozenset[str]:
+    """The names and addresses that mean us in a direct format name."""
+    manager, advertised = configuration.manager, configuration.transport.advertised_address
+    names = {*manager.local_names, manager.bind}
+    if manager.bind == ALL_INTERFACES:
+        names = {*manager.local_names, *local_addresses()}
+    return frozenset(names | {advertised} if advertised else names)
+
+
+def configure_log(level: str) -> None:
+    """To stderr; the journal adds the time itself."""
+    time = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
+    logging.basicConfig(
+        stream=sys.stderr, level=level.upper(), format=f"{time}%(levelname)s %(name)s %(message)s"
+    )
+
+
+def allow_many_files() -> None:
+    """As many sockets as the system lets us have: the usual 1024 are few for a server."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _describe(session: Session) -> dict[str, object]:
+    return {
+        "address": session.remote_address,
+        "queue_manager": session.remote_guid and str(UUID(bytes_le=session.remote_guid)),
+        "state": session.state.name,
+        "is_initiator": session.is_initiator,
+        "is_direct": session.is_direct,
+        "messages_sent": session.messages_sent,
+        "messages_received": session.messages_received,
+        "unacknowledged": session.unacked,
+    }
+
+
+def _nothing(core: QueueManagerCore) -> None:
+    """A turn that only commits what is there."""
+
+
+def _tell(service: Service) -> None:
+    core, configuration = service.engine.core, service.configuration
+    _log.info(
+        "listening addresses=%s name=%s queue_manager=%s data=%s configuration=%s",
+        ",".join(service.network.addresses),
+        core.settings.computer_name,
+        core.identifier,
+        configuration.manager.data,
+        configuration.source,
+    )
+    if configuration.manager.bind == ALL_INTERFACES:
+        _log.info("every interface of this computer is open to peers; manager.bind narrows it")
+
+
+async def _be_alive(readiness: Readiness) -> None:
+    interval = readiness.watchdog_interval
+    while interval is not None:
+        readiness.alive()
+        await asyncio.sleep(interval)
+
+
+@contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def ask(number: signal.Signals) -> None:
+        if stopping.is_set():
+            os._exit(128 + number)  # the store survives that; as shells count
+        _log.info("stopping signal=%s; again to stop at once", number.name)
+        stopping.set()
+
+    handled = []
+    for number in _SIGNALS:
+        with suppress(RuntimeError, ValueError):  # only the main thread gets signals
+            loop.add_signal_handler(number, ask, number)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,277 @@
+"""The JSON of the HTTP API: what requests may say and what answers hold.
+
+A message has the properties of `falconmq.Message` under the same names, both ways:
+
+    choices     by name, `"VT_BSTR"`, `"ADVANCED"`; a number where MSMQ has no name for it
+    flags       a list of names, `["POSITIVE_ARRIVAL", "NEGATIVE_ARRIVAL"]`
+    bytes       base64
+    queues      format names
+    times       seconds, or `"infinite"`; moments are ISO 8601 in UTC
+    64 bits     texts of digits, because JSON readers round numbers beyond 2**53
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MESSAGES_MAX: Final = 1000  # in one request or answer
+TIMEOUT_MAX: Final = 3600.0  # seconds that one request may wait; ask again to wait longer
+
+Bytes = Annotated[str, Field(json_schema_extra={"contentEncoding": "base64"})]
+Choice = str | int
+Seconds = Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | Literal["infinite"]
+Wide = Annotated[str, Field(pattern=r"^\d{1,20}$", examples=["288230376151711745"])]
+
+
+class Strict(BaseModel):
+    """A name that is not known is refused: it would be a mistake that nobody sees."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Provider(Strict):
+    """The cryptographic provider that made a signature."""
+
+    name: str
+    type: int = 1
+
+
+class MessageIn(Strict):
+    """A message to send. All is optional; the body is given as one of text, json or body."""
+
+    text: str | None = Field(None, description="The body as text: VT_BSTR unless body_type says.")
+    json_: object = Field(None, alias="json", description="The body as JSON in UTF-8.")
+    body: Bytes | None = Field(None, description="The body as bytes.")
+    body_type: Choice | None = Field(None, description="What the body is: VT_BSTR, VT_I4, 0x1011.")
+    label: str | None = None
+    priority: int | None = None
+    recoverable: bool | None = Field(None, description="False: it lives in memory alone.")
+    time_to_reach_queue: Seconds | None = Field(
+        None, description="Left out: the default of the queue manager, four days."
+    )
+    time_to_be_received: Seconds | None = None
+    acknowledgements: list[str] | None = None
+    journal: list[str] | None = None
+    administration_queue: str | None = None
+    administration_queues: list[str] | None = None
+    response_queue: str | None = None
+    response_queues: list[str] | None = None
+    correlation_id: str | None = Field(None, description=r"{GUID}\number, the id it answers.")
+    application_tag: int | None = None
+    extension: Bytes | None = None
+    message_class: Choice | None = None
+    dead_letter_queue: str | None = None
+    allow_peek_when_locked: bool | None = None
+    trace: bool | None = None
+    report_queue: UUID | None = None
+    connector_type: UUID | None = None
+    privacy_level: Choice | None = None
+    encryption_algorithm: Choice | None = None
+    hash_algorithm: Choice | None = None
+    sender_id: Bytes | None = None
+    sender_id_type: Choice | None = None
+    sender_certificate: Bytes | None = None
+    signature: Bytes | None = None
+    multiple_destination_signature: Bytes | None = None
+    symmetric_key: Bytes | None = None
+    provider: Provider | None = None
+    soap_header: str | None = None
+    soap_body: str | None = None
+
+
+class TransactionOut(Strict):
+    """A message's place in its transaction and in the sequence to its destination."""
+
+    sequence_id: Wide
+    sequence_number: int
+    previous_sequence_number: int
+    id: int
+    is_first: bool
+    is_last: bool
+    final_ack_required: bool
+    connector_queue_manager: UUID | None
+
+
+class MessageOut(Strict):
+    """A message that was received or peeked."""
+
+    id: str | None
+    lookup_id: Wide | None = Field(description="Names it in its queue.")
+    label: str
+    text: str | None = Field(description="The body as text; null if it is none.")
+    body: Bytes
+    body_type: Choice
+    summary: str = Field(description="What the body is, in a few words.")
+    priority: int
+    delivery: Choice
+    time_to_reach_queue: Seconds | None
+    time_to_be_received: Seconds
+    acknowledgements: list[str]
+    journal: list[str]
+    destination: str | None
+    destinations: list[str]
+    administration_queue: str | None
+    administration_queues: list[str]
+    response_queue: str | None
+    response_queues: list[str]
+    correlation_id: str | None
+    application_tag: int
+    extension: Bytes
+    message_class: Choice
+    dead_letter_queue: str
+    allow_peek_when_locked: bool
+    trace: bool
+    report_queue: UUID | None
+    connector_type: UUID | None
+    privacy_level: Choice
+    encryption_algorithm: Choice
+    hash_algorithm: Choice
+    sender_id: Bytes
+    sender_id_type: Choice
+    sender_certificate: Bytes
+    signature: Bytes
+    multiple_destination_signature: Bytes
+    symmetric_key: Bytes
+    provider: Provider | None
+    soap_header: str | None
+    soap_body: str | None
+    soap_envelope: str | None
+    soap_compound_message: str | None
+    authentication_level: Choice
+    sent_at: str | None
+    arrived_at: str | None
+    source_queue_manager: UUID | None
+    destination_queue_manager: UUID | None
+    hop_count: int
+    abort_count: int
+    move_count: int
+    transaction: TransactionOut | None
+    transaction_status_queue: str | None
+
+
+class SendRequest(Strict):
+    """Messages for one queue; they are stored with one sync."""
+
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MESSAGES_MAX)]
+    transaction: bool | None = Field(
+        None,
+        description="All or nothing. Left out: as the queue needs it; a queue on another computer "
+        "that is transactional needs true.",
+    )
+
+
+class SendAnswer(Strict):
+    """The ids of the messages, in their order."""
+
+    ids: list[str]
+
+
+class ReceiveRequest(Strict):
+    """Which messages to read."""
+
+    count: Annotated[int, Field(ge=1, le=MESSAGES_MAX)] = 1
+    timeout: Annotated[float, Field(ge=0, le=TIMEOUT_MAX)] = Field(
+        0, description="Seconds to wait for the first message; the others must be there."
+    )
+    peek: bool = Field(False, description="Look only: the messages stay in the queue.")
+    lookup_id: Wide | None = Field(None, description="This message and no other.")
+    after: Wide | None = Field(None, description="Peek behind this lookup id: the next page.")
+
+
+class ReceiveAnswer(Strict):
+    """The messages, in their order; none if none came in time."""
+
+    messages: list[MessageOut]
+
+
+class QueueProperties(Strict):
+    """What a creator may choose beside the name."""
+
+    transactional: bool = False
+    label: str = ""
+    journaling: bool = False
+    quota_kilobytes: Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | None = None
+    journal_quota_kilobytes: Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | None = None
+    authentication: bool = False
+    privacy_level: Literal["NONE", "OPTIONAL", "BODY"] | None = None
+    base_priority: Annotated[int, Field(ge=-32768, le=32767)] | None = None
+
+
+class CreateQueueRequest(QueueProperties):
+    """A queue to create."""
+
+    name: str = Field(examples=[r".\private$\orders"])
+
+
+class QueueOut(Strict):
+    """A queue of this queue manager."""
+
+    name: str
+    format_name: str
+    label: str
+    transactional: bool
+    journaling: bool
+    quota_kilobytes: int | None = Field(description="null: no limit.")
+    journal_quota_kilobytes: int | None
+    authentication: bool
+    privacy_level: Choice
+    base_priority: int
+    created_at: str
+    modified_at: str
+    messages: int
+    size_bytes: int
+    journal_messages: int
+
+
+class QueueList(Strict):
+    """All queues that were created here, in the order of their names."""
+
+    queues: list[QueueOut]
+
+
+class PurgeAnswer(Strict):
+    """How many messages were deleted."""
+
+    purged: int
+
+
+class ConnectionAttemptOut(Strict):
+    """One try to reach the next hop."""
+
+    time: str
+    status: str
+    error: str
+    addresses: list[str]
+
+
+class OutgoingOut(Strict):
+    """Messages on their way to a queue of another queue manager."""
+
+    number: int = Field(description="Names it for pause and resume.")
+    destination: str
+    state: str
+    next_hops: list[str]
+    messages: int
+    size_bytes: int
+    connection_history: list[ConnectionAttemptOut]
+
+
+class OutgoingList(Strict):
+    """All outgoing queues."""
+
+    outgoing: list[OutgoingOut]
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457), with the status of MSMQ and what to do next."""
+
+    type: str = "about:blank"
+    title: str
+    status: int = Field(description="The HTTP status.")
+    detail: str
+    error: str = Field(examples=["MQ_ERROR_QUEUE_NOT_FOUND"])
+    hresult: str = Field(examples=["0xC00E0003"])
+    hint: str = ""

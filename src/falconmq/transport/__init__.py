@@ -1,0 +1,1 @@
+"""The binary protocol between queue managers (MS-MQQB): state machines first, sockets last."""

@@ -1,0 +1,426 @@
+"""Sockets for the transport: TCP 1801, UDP 3527 and DNS on an asyncio event loop (MQQB 2.1).
+
+No rule of the protocol is here. Bytes and news go to the transport, each in a turn of the host; the
+transport's calls come back from inside such a turn, so nothing here may call the transport at once:
+it answers from the loop, later.
+
+What is guarded here, because only the owner of the sockets can:
+
+    sessions_max      accepted connections in all
+    OPENING_MAX       accepted connections from one address whose sessions are not open yet
+    congestion        no byte is read from peers while too much waits for the disk
+    CLOSING_SECONDS   how long a peer may take to read the last bytes of a closed connection
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+
+from falconmq.transport.session import SessionState
+from falconmq.transport.settings import PORT, TransportSettings
+from falconmq.transport.socket_errors import cannot_listen, connection_failure, endpoint
+from falconmq.wire.reader import Buffer
+
+if TYPE_CHECKING:
+    from falconmq.transport.peers import Peer
+    from falconmq.transport.session import Session
+    from falconmq.transport.transport import Transport
+
+CONNECT_SECONDS: Final = 21.0  # what Windows waits for a connection
+OPENING_MAX: Final = 64
+CLOSING_SECONDS: Final = 5.0
+_WARN_SECONDS: Final = 60.0  # between two lines about the same address and reason
+_WARNED_MAX: Final = 1000  # addresses remembered for that
+_KEEPALIVE_SECONDS: Final = 120
+_T = TypeVar("_T")
+
+_log = logging.getLogger("falconmq.transport")
+
+
+class Host(Protocol):
+    """What the sockets need of whoever runs the turns."""
+
+    relieved: Callable[[], None]
+
+    @property
+    def is_congested(self) -> bool: ...
+
+    def handle(self, event: Callable[..., _T], /, *args: Any) -> _T | None:
+        """Run an event in a turn; None if it broke off."""
+        ...
+
+
+_WRITE_BUFFER_MAX: Final = 1 << 20  # bytes for a peer that does not read; then nothing more is sent
+
+
+class TcpLink(asyncio.Protocol):
+    """One TCP connection; a `Link` for the transport, a protocol for the loop."""
+
+    def __init__(self, network: AsyncioNetwork, session: Session | None) -> None:
+        self.session = session  # None: the peer connects, and the transport was not asked yet
+        self.is_accepted = session is None
+        self.address = ""
+        self.is_made = False
+        self.is_opening = False  # accepted, and its session is not open yet
+        self.is_writable = True  # False: the peer does not read as fast as we write
+        self._network = network
+        self._is_closed = False
+        self._transport: asyncio.Transport
+
+    # Link, called by the transport inside a turn
+
+    def write(self, data: Sequence[Buffer]) -> None:
+        if not self._is_closed:
+            self._transport.writelines(data)
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._transport.close()
+            # A peer that reads nothing more must not keep the socket.
+            loop = asyncio.get_running_loop()
+            loop.call_later(CLOSING_SECONDS, self._transport.abort)
+
+    # asyncio.Protocol, called by the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.is_made = True
+        self._transport = cast("asyncio.Transport", transport)
+        _set_options(self._transport.get_extra_info("socket"))
+        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_MAX)
+        name = self._transport.get_extra_info("peername")
+        self.address = name[0] if name else ""
+        self._network.link_made(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_closed:
+            self._network.link_received(self, data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        was_closed, self._is_closed = self._is_closed, True
+        problem = "the peer closed the connection" if error is None else str(error)
+        self._network.link_lost(self, None if was_closed else problem)
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        self._network.link_writable(self)
+
+    # for the network
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def abort(self) -> None:
+        self._is_closed = True
+        self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if not self._is_closed:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._is_closed:
+            self._transport.resume_reading()
+
+
+class _Datagrams(asyncio.DatagramProtocol):
+    """The socket on which pings come in, or the one on which the answers to ours do."""
+
+    def __init__(self, network: AsyncioNetwork, *, is_asking: bool) -> None:
+        self._network = network
+        self._is_asking = is_asking
+
+    def datagram_received(self, data: bytes, address: tuple[Any, ...]) -> None:
+        self._network.datagram_received(data, address[0], address[1], is_answer=self._is_asking)
+
+
+class AsyncioNetwork:
+    """`Network` on the running event loop. `attach` it, `listen`, then `accept`.
+
+    `hosts` are names that need no DNS, in lower case.
+    """
+
+    def __init__(
+        self,
+        settings: TransportSettings,
+        bind: str,
+        *,
+        port: int = PORT,
+        hosts: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.accepted = 0  # connections, since the start
+        self.refused: Counter[str] = Counter()  # connections, by reason
+        self._settings = settings
+        self._bind = bind
+        self._port = port
+        self._ping_port = settings.ping_port
+        self._hosts = hosts or {}
+        self._loop = asyncio.get_running_loop()
+        self._host: Host
+        self._transport: Transport
+        self._server: asyncio.Server | None = None
+        self._asking: asyncio.DatagramTransport | None = None
+        self._answering: asyncio.DatagramTransport | None = None
+        self._speaking: asyncio.DatagramTransport | None = None  # the one that sends now
+        self._links: set[TcpLink] = set()
+        self._sessions = 0  # accepted connections that are there
+        self._opening: Counter[str] = Counter()  # of those, by address: not open yet
+        self._held: set[TcpLink] = set()  # not read from, for the disk is behind
+        self._is_deaf = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._warned: dict[tuple[str, str], float] = {}
+
+    def attach(self, host: Host, transport: Transport) -> None:
+        """Say where bytes and news go; the transport needs a network before it exists itself."""
+        self._host = host
+        self._transport = transport
+        host.relieved = self._read_again
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where we listen, for people."""
+        sockets = () if self._server is None else self._server.sockets
+        return [endpoint(*listening.getsockname()[:2]) for listening in sockets]
+
+    @property
+    def open_links(self) -> list[TcpLink]:
+        return list(self._links)
+
+    @property
+    def links(self) -> int:
+        return len(self._links)
+
+    # Network, called by the transport inside a turn
+
+    def resolve(self, peer: Peer, host: str) -> None:
+        self._start(self._resolve(peer, host))
+
+    def connect(self, session: Session, address: str) -> None:
+        self._start(self._connect(session, address))
+
+    def send_datagram(self, data: bytes, address: str, port: int) -> None:
+        """A ping, or the answer to the one that is being heard."""
+        if self._speaking is not None:
+            self._speaking.sendto(data, (address, port))  # QB-2.1.2-09
+
+    # the service
+
+    async def listen(self) -> None:
+        """Take the ports; ListenError if somebody has them. Nothing is accepted yet."""
+        try:
+            self._server = await self._loop.create_server(
+                lambda: TcpLink(self, None),
+                self._bind,
+                self._port,
+                reuse_address=True,  # old connections of ours may still be in TIME_WAIT
+                start_serving=False,
+            )
+        except OSError as error:
+            raise cannot_listen(error, "TCP", self._bind, self._port) from error
+        if self._settings.ping_answered:  # QB-2.1.2-07
+            self._answering = await self._open_datagrams(  # QB-2.1.2-08
+                self._ping_port, is_asking=False
+            )
+        if self._settings.ping_enabled:
+            # The answers come back to the port the question left from: QB-2.1.2-06
+            self._speaking = self._asking = await self._open_datagrams(0, is_asking=True)
+
+    async def accept(self) -> None:
+        """Let peers in; the transport has started."""
+        assert self._server is not None
+        try:
+            await self._server.start_serving()
+        except OSError as error:
+            raise cannot_listen(error, "TCP", self._bind, self._port) from error
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for datagrams in (self._answering, self._asking):
+            if datagrams is not None:
+                datagrams.close()
+
+    def stop_reading(self) -> None:
+        """Take nothing more from peers; what was taken can still be acknowledged."""
+        self._is_deaf = True
+        for link in self._links:
+            link.pause_reading()
+
+    async def close(self, seconds: float = CLOSING_SECONDS) -> None:
+        """Let the last bytes of closed connections out, for a while; then cut all that is left."""
+        self.stop_accepting()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        deadline = self._loop.time() + seconds
+        while self._links and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for link in list(self._links):
+            link.abort()
+        await asyncio.sleep(0)  # the loop tells the links
+
+    # the links
+
+    def link_made(self, link: TcpLink) -> None:
+        self._links.add(link)
+        if link.session is not None:
+            self._host.handle(self._transport.connected, link.session, link)
+            return
+        self._sessions += 1
+        self._opening[link.address] += 1
+        link.is_opening = True
+        reason = self._reason_to_refuse(link.address)
+        if not reason:
+            link.session = self._host.handle(self._transport.accepted, link, link.address)
+            reason = "" if link.session is not None else "no session is taken now"
+        if reason:
+            self._refuse(link, reason)
+        else:
+            self.accepted += 1
+
+    def link_received(self, link: TcpLink, data: bytes) -> None:
+        session = link.session
+        assert session is not None
+        self._host.handle(self._transport.data_received, session, data)
+        if link.is_opening and session.state is SessionState.OPEN:
+            self._no_longer_opening(link)
+        if self._host.is_congested:
+            self._held.add(link)
+            link.pause_reading()
+
+    def link_lost(self, link: TcpLink, problem: str | None) -> None:
+        """The connection is gone; `problem` is None if we closed it ourselves."""
+        self._links.discard(link)
+        self._held.discard(link)
+        if link.is_opening:
+            self._no_longer_opening(link)
+        if link.is_accepted:
+            self._sessions -= 1
+        if problem is not None and link.session is not None:
+            self._host.handle(self._transport.connection_lost, link.session, problem)
+
+    def link_writable(self, link: TcpLink) -> None:
+        if link.session is not None and not link.is_closed:
+            self._host.handle(self._transport.writable, link.session)
+
+    def datagram_received(self, data: bytes, address: str, port: int, *, is_answer: bool) -> None:
+        event = partial(self._transport.datagram_received, is_answer=is_answer)
+        self._speaking = self._asking if is_answer else self._answering
+        self._host.handle(event, data, address, port)
+        self._speaking = self._asking
+
+    def _reason_to_refuse(self, address: str) -> str:
+        if self._sessions > self._settings.sessions_max:
+            return "too many sessions"
+        if self._opening[address] > OPENING_MAX:
+            return "too many connections of this address are not open yet"
+        return ""
+
+    def _refuse(self, link: TcpLink, reason: str) -> None:
+        self.refused[reason] += 1
+        link.abort()
+        now = self._loop.time()
+        key = link.address, reason
+        if now - self._warned.get(key, -_WARN_SECONDS) >= _WARN_SECONDS:
+            if len(self._warned) >= _WARNED_MAX:
+                self._warned.clear()
+            self._warned[key] = now
+            _log.warning('connection refused peer=%s reason="%s"', link.address, reason)
+
+    def _no_longer_opening(self, link: TcpLink) -> None:
+        link.is_opening = False
+        self._opening[link.address] -= 1
+        if not self._opening[link.address]:
+            del self._opening[link.address]
+
+    def _read_again(self) -> None:
+        held, self._held = self._held, set()
+        for link in () if self._is_deaf else held:
+            link.resume_reading()
+
+    # what takes time
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, session: Session, address: str) -> None:
+        link = TcpLink(self, session)
+        local = None if _is_any(self._bind) else (self._bind, 0)  # any port: QB-2.1.1-06
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._loop.create_connection(
+                    lambda: link,
+                    address,
+                    self._port,  # QB-2.1.1-05
+                    local_addr=local,
+                )
+        except OSError as error:  # a TimeoutError is one
+            if not link.is_made:  # else the transport hears of it as a lost connection
+                status, problem = connection_failure(error)
+                where = endpoint(address, self._port)
+                self._host.handle(
+                    self._transport.connect_failed, session, status, f"{where}: {problem}"
+                )
+
+    async def _resolve(self, peer: Peer, host: str) -> None:
+        addresses, problem = await self._addresses_of(host)
+        self._host.handle(self._transport.resolved, peer, addresses, problem)
+
+    async def _addresses_of(self, host: str) -> tuple[Sequence[str], str]:
+        known = self._hosts.get(host.lower())
+        if known:
+            return known, ""
+        try:
+            return [str(ipaddress.ip_address(host))], ""
+        except ValueError:
+            pass
+        try:
+            found = await self._loop.getaddrinfo(
+                host, self._port, family=_family(self._bind), type=socket.SOCK_STREAM
+            )
+        except (OSError, UnicodeError) as error:  # a label may be too long for DNS
+            reason = error.strerror if isinstance(error, OSError) else "it is no name for DNS"
+            return (), f"the name {host} cannot be resolved: {reason}"
+        return list(dict.fromkeys(str(info[4][0]) for info in found)), ""
+
+    async def _open_datagrams(self, port: int, *, is_asking: bool) -> asyncio.DatagramTransport:
+        try:
+            endpoint, _ = await self._loop.create_datagram_endpoint(
+                lambda: _Datagrams(self, is_asking=is_asking), local_addr=(self._bind, port)
+            )
+        except OSError as error:
+            self.stop_accepting()
+            raise cannot_listen(error, "UDP", self._bind, port) from error
+        return endpoint
+
+
+def _is_any(address: str) -> bool:
+    return ipaddress.ip_address(address).is_unspecified
+
+
+def _family(bind: str) -> socket.AddressFamily:
+    """The addresses that a socket bound to ours can reach."""
+    if _is_any(bind):
+        return socket.AF_UNSPEC
+    return socket.AF_INET if ipaddress.ip_address(bind).version == 4 else socket.AF_INET6
+
+
+def _set_options(connection: socket.socket | None) -> None:
+    if connection is None:
+        return
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)

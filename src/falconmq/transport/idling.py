@@ -1,0 +1,66 @@
+"""What is left of peers that never come back: empty outgoing queues, and OrderAcks for nobody.
+
+A sender that invents its identifier or address costs an outgoing queue for the answer. So queues
+without messages and readers go after a while, as they do at a restart, and an OrderAck that could
+not be delivered for longer than any sender waits before it sends again is of no use: the next
+message of its stream will bring another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from falconmq.manager.model import OutgoingQueue
+from falconmq.manager.persistence import forget_queue
+from falconmq.manager.registry import unregister
+from falconmq.manager.storing import remove_position
+from falconmq.transport.outgoing import OutgoingTable
+from falconmq.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from falconmq.transport.transport import Transport
+
+_LOOKED_AT_MAX: Final = 1_000  # messages of one queue in one go
+
+
+def clean_up(transport: Transport) -> None:
+    """Forget what nobody needs; called now and then."""
+    for queue in list(transport.core.outgoing.values()):
+        table = transport.tables.get(queue)
+        if table is not None and table.peer.session is None:
+            _drop_order_acks(transport, table)
+        if _is_idle(queue, table):
+            _forget(transport, queue, table)
+
+
+def _drop_order_acks(transport: Transport, table: OutgoingTable) -> None:
+    limit = transport.core.clock.time() - transport.settings.resend_final
+    for lookup_id in list(table.unsent)[:_LOOKED_AT_MAX]:
+        position = table.queue.positions.find(lookup_id)
+        if position is None:
+            continue
+        packet = position.message.packet
+        is_order_ack = packet.properties.message_class == MessageClass.ORDER_ACK
+        if is_order_ack and packet.user.sent_time < limit:
+            table.drop(lookup_id)
+            remove_position(transport.core, position)
+            transport.counters["order acks dropped"] += 1
+
+
+def _is_idle(queue: OutgoingQueue, table: OutgoingTable | None) -> bool:
+    if len(queue.positions) or queue.descriptors:
+        return False
+    return table is None or (table.peer.session is None and not table.has_work)
+
+
+def _forget(transport: Transport, queue: OutgoingQueue, table: OutgoingTable | None) -> None:
+    unregister(transport.core, queue)
+    forget_queue(transport.core, queue)
+    transport.last_numbered.pop(queue, None)
+    if table is None:
+        return
+    del transport.tables[queue]
+    peer = table.peer
+    del peer.tables[queue]
+    if not peer.tables:
+        transport.peers.pop(peer.key, None)
