@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from falconmq import Message
+from falconmq.cli.status import _print_outgoing
 from falconmq.errors import MqStatus
 from falconmq.manager.model import ConnectionAttempt, OutgoingQueue
 from falconmq.manager.states import ConnectionStatus, OutgoingState
@@ -42,6 +43,24 @@ def test_the_status_shows_queues_and_where_messages_wait(
     (remote,) = (line for line in lines if line.startswith(REMOTE))
     assert remote.split()[1:4] == ["waiting", "10.0.0.7", "1"]
     assert remote.endswith("connection refused (10.0.0.7)")
+
+
+def test_the_status_says_why_messages_wait_and_until_when(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    queue = {
+        "destination": REMOTE,
+        "state": "disconnected",
+        "next_hops": ["IP=10.0.0.7"],
+        "messages": 3,
+        "connection_history": [],
+        "problem": "connection refused",
+        "next_try_seconds": 3.2,
+    }
+    _print_outgoing([queue, {**queue, "messages": 0}])
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"{REMOTE}: connection refused; next try in 3 s"
+    )
 
 
 def test_the_status_shows_sessions(

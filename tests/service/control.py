@@ -11,8 +11,9 @@ from typing import Any, Self
 from falconmq import aio
 from falconmq.client import CONTROL_SOCKET, ControlClient
 from falconmq.embedded.engine import Engine
-from falconmq.service.api import Outgoing, create_app
+from falconmq.service.api import create_app
 from falconmq.service.control import ControlServer
+from falconmq.service.outgoing import Outgoing
 from tests.embedded.helpers import PATIENCE, threaded_engine
 
 

@@ -24,6 +24,7 @@ from falconmq.manager.model import OutgoingQueue
 from falconmq.message import MessageProperties
 from falconmq.service import schemas
 from falconmq.service.messages import from_json, to_json
+from falconmq.transport.transport import Situation
 from tests.embedded.helpers import ORDERS, GatedStore, threaded_engine
 from tests.service.control import ControlledManager
 from tests.strategies.messages import messages
@@ -44,6 +45,9 @@ class Recorder:
 
     def resume(self, queue: OutgoingQueue) -> None:
         self.asked.append(("resume", str(queue.destination)))
+
+    def situation(self, queue: OutgoingQueue) -> Situation:
+        return Situation("connection refused", 4.5)
 
 
 @pytest.fixture
@@ -247,6 +251,7 @@ def test_the_status_has_queues_outgoing_queues_and_what_the_service_adds(
     (outgoing,) = status["outgoing"]
     schemas.OutgoingOut.model_validate(outgoing)
     assert (outgoing["destination"], outgoing["messages"]) == (REMOTE, 1)
+    assert (outgoing["problem"], outgoing["next_try_seconds"]) == ("connection refused", 4.5)
 
 
 def test_an_outgoing_queue_is_paused_and_resumed(client: ControlClient, recorder: Recorder) -> None:

@@ -86,7 +86,7 @@ _add(app, "send", send.send, "Send messages.", send.EPILOG)
 _add(app, "receive", messages.receive, "Take messages out of a queue.", messages.RECEIVE_EPILOG)
 _add(app, "peek", messages.peek, "Look at messages; they stay.", messages.PEEK_EPILOG)
 _add(app, "decode", decode.decode, "Show what is in MSMQ packets.", decode.EPILOG)
-_add(app, "demo", demo.demo, "See MSMQ at work, byte by byte.", demo.EPILOG)
+_add(app, "demo", demo.demo, "See three queue managers at work.", demo.EPILOG)
 
 
 @app.callback(invoke_without_command=True)

@@ -199,12 +199,19 @@ def _print_messages(page: Iterable[Json]) -> None:
             local_time(message["arrived_at"]),
             message["priority"],
             len(base64.b64decode(message["body"])),
+            _class(message),
             shortened(message["label"], _COLUMN),
             shortened(_first_line(message), _COLUMN),
         )
         for message in page
     ]
-    print_table(("LOOKUP ID", "ARRIVED", "PRIORITY", "BYTES", "LABEL", "BODY"), rows)
+    print_table(("LOOKUP ID", "ARRIVED", "PRIORITY", "BYTES", "CLASS", "LABEL", "BODY"), rows)
+
+
+def _class(message: Json) -> str:
+    """What an acknowledgement says; nothing for an ordinary message."""
+    name = str(message["message_class"])
+    return "" if name.lower() == "normal" else name
 
 
 def _first_line(message: Json) -> str:

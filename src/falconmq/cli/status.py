@@ -81,6 +81,14 @@ def _print_outgoing(outgoing: list[Json]) -> None:
             for queue in outgoing
         ],
     )
+    for queue in outgoing:
+        if queue["messages"] and queue["problem"]:
+            sys.stdout.write(f"{queue['destination']}: {queue['problem']}{_next_try(queue)}\n")
+
+
+def _next_try(queue: Json) -> str:
+    seconds = queue["next_try_seconds"]
+    return "" if seconds is None else f"; next try in {seconds:.0f} s"
 
 
 def _last_try(history: list[Json]) -> str:

@@ -74,7 +74,7 @@ def refuse_size(size: int) -> NoReturn:
     """Raise the error for a message that no packet can carry."""
     raise MessageError(
         "body",
-        f"the message needs {size} bytes, a packet holds {PACKET_SIZE_MAX}",
+        f"the message needs {size} bytes and its headers, a packet holds {PACKET_SIZE_MAX}",
         status=MqStatus.INSUFFICIENT_RESOURCES,
         hint="send it in parts, or store it elsewhere and send where it is",
     )

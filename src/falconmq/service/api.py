@@ -20,9 +20,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Protocol, cast
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import Response
@@ -39,6 +38,7 @@ from falconmq.message import Message
 from falconmq.service import problems, schemas
 from falconmq.service.callers import Caller
 from falconmq.service.messages import from_json, iso_time, to_json
+from falconmq.service.outgoing import Outgoing, incoming_json, outgoing_json
 from falconmq.service.peeking import peek
 from falconmq.service.reading import Hold
 
@@ -46,13 +46,6 @@ CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
 _PREFIX: Final = "/api/v1"
 
 router: Final = APIRouter(prefix=_PREFIX)
-
-
-class Outgoing(Protocol):
-    """What the transport does for an administrator; both run inside a turn."""
-
-    def pause(self, queue: OutgoingQueue) -> None: ...
-    def resume(self, queue: OutgoingQueue) -> None: ...
 
 
 class Control:
@@ -129,7 +122,7 @@ async def get_status(control: Given) -> dict[str, Any]:
         "quota_kilobytes": status.quota_kilobytes,
         "transactions": status.transactions,
         "queues": [_queue_json(queue) for queue in _all_queues(manager)],
-        "outgoing": control.engine.look(_outgoing_json),
+        "outgoing": control.engine.look(outgoing_json, control.transport),
         **control.status(),
     }
 
@@ -137,7 +130,7 @@ async def get_status(control: Given) -> dict[str, Any]:
 @router.get("/outgoing", response_model=schemas.OutgoingList)
 async def get_outgoing(control: Given) -> dict[str, Any]:
     """What is on its way to other queue managers, and how the last tries to connect went."""
-    return {"outgoing": control.engine.look(_outgoing_json)}
+    return {"outgoing": control.engine.look(outgoing_json, control.transport)}
 
 
 @router.post("/outgoing/{number}/pause", status_code=HTTPStatus.NO_CONTENT)
@@ -293,31 +286,8 @@ def _queue_json(queue: aio.Queue) -> dict[str, Any]:
         "messages": queue.count,
         "size_bytes": queue.size_bytes,
         "journal_messages": 0 if journal is None else len(journal.positions),
+        "incoming_streams": incoming_json(local(queue.opened)),
     }
-
-
-def _outgoing_json(core: QueueManagerCore) -> list[dict[str, Any]]:
-    return [
-        {
-            "number": queue.number,
-            "destination": str(queue.destination),
-            "state": queue.state.value,
-            "next_hops": list(queue.next_hops or ()),
-            "messages": len(queue.positions),
-            "size_bytes": queue.total_bytes,
-            "connection_history": [
-                {
-                    "time": datetime.fromtimestamp(attempt.time, UTC).isoformat(),
-                    "status": attempt.status.value,
-                    "error": attempt.error.symbol,
-                    "addresses": list(attempt.addresses),
-                }
-                for attempt in queue.connection_history
-            ],
-        }
-        for queue in core.queues.values()
-        if isinstance(queue, OutgoingQueue)
-    ]
 
 
 def _with_outgoing(

@@ -206,6 +206,17 @@ class CreateQueueRequest(QueueProperties):
     name: str = Field(examples=[r".\private$\orders"])
 
 
+class IncomingStreamOut(Strict):
+    """How far one sender's transactional messages to a queue are."""
+
+    sender: str
+    format_name: str
+    sequence_id: str
+    sequence_number: int
+    reject_count: int
+    last_access_time: str | None
+
+
 class QueueOut(Strict):
     """A queue of this queue manager."""
 
@@ -224,6 +235,7 @@ class QueueOut(Strict):
     messages: int
     size_bytes: int
     journal_messages: int
+    incoming_streams: list[IncomingStreamOut]
 
 
 class QueueList(Strict):
@@ -247,6 +259,30 @@ class ConnectionAttemptOut(Strict):
     addresses: list[str]
 
 
+class SequenceOut(Strict):
+    """A place in a transactional stream."""
+
+    id: str = Field(description="TxSequenceID, a 64-bit number as text.")
+    number: int
+    previous: int
+
+
+class OutgoingStreamOut(Strict):
+    """How far the transactional messages of an outgoing queue are (OutgoingTransferInfo)."""
+
+    first_not_acknowledged: SequenceOut | None
+    last_not_acknowledged: SequenceOut | None
+    last_acknowledged: SequenceOut | None
+    next: SequenceOut | None
+    not_acknowledged: int = Field(description="Sent, no OrderAck yet.")
+    not_read: int = Field(description="Arrived, and waiting for the news of their end.")
+    last_ack_count: int = Field(description="How often the last OrderAck came.")
+    last_ack_time: str | None
+    resend_count: int
+    resend_interval_seconds: float
+    resend_time: str | None
+
+
 class OutgoingOut(Strict):
     """Messages on their way to a queue of another queue manager."""
 
@@ -256,6 +292,9 @@ class OutgoingOut(Strict):
     next_hops: list[str]
     messages: int
     size_bytes: int
+    problem: str = Field(description="Why the last try to connect failed; empty if it did not.")
+    next_try_seconds: float | None = Field(description="Until the next try to connect.")
+    stream: OutgoingStreamOut | None
     connection_history: list[ConnectionAttemptOut]
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from falconmq.transport.peers import Peer
 
 JOURNALED: Final = JOURNAL_NEGATIVE | JOURNAL_POSITIVE
-_KEPT_MAX: Final = 256  # new messages kept in memory so that sending need not fetch them
+_KEPT_MAX: Final = 4096  # new messages kept in memory so that sending need not fetch them
+_KEPT_BYTES_MAX: Final = 4 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +65,7 @@ class OutgoingTable:
         self.stream = stream  # None until the first transactional message
         self.unsent = LookupIds()
         self.kept: dict[int, MessagePosition] = {}
+        self._kept_bytes = 0
         self.offered: MessagePosition | None = None  # in the dispatch collection
         self.sent: dict[int, Entry] = {}  # by lookup identifier
         self.transactional: deque[Entry] = deque()  # sent, no OrderAck yet, in order
@@ -83,20 +85,27 @@ class OutgoingTable:
         if lookup_id in self.sent or lookup_id in self.arrived or lookup_id in self.unsent:
             return False
         self.unsent.add(lookup_id)
-        if len(self.kept) < _KEPT_MAX:
+        if len(self.kept) < _KEPT_MAX and self._kept_bytes < _KEPT_BYTES_MAX:
             self.kept[lookup_id] = position
+            self._kept_bytes += position.size
         return True
 
     def head(self) -> MessagePosition | None:
         """The next message to send; those that were deleted meanwhile leave."""
         while (lookup_id := self.unsent.after(-1)) is not None:
-            position = self.kept.pop(lookup_id, None)
+            position = self._take_kept(lookup_id)
             if position is None:
                 position = self.queue.positions.find(lookup_id, decode=False)
             if position is not None:
                 return position
             self.unsent.remove(lookup_id)
         return None
+
+    def _take_kept(self, lookup_id: int) -> MessagePosition | None:
+        position = self.kept.pop(lookup_id, None)
+        if position is not None:
+            self._kept_bytes -= position.size
+        return position
 
     def record(self, entry: Entry) -> None:
         """A message was sent."""
@@ -150,7 +159,7 @@ class OutgoingTable:
 
     def drop(self, lookup_id: int) -> Entry | None:
         """A message left the queue: forget it, whatever state it is in."""
-        self.kept.pop(lookup_id, None)
+        self._take_kept(lookup_id)
         entry = self.sent.pop(lookup_id, None) or self.arrived.pop(lookup_id, None)
         if entry is None:
             if lookup_id in self.unsent:

@@ -79,6 +79,15 @@ class Turn:
         return not (self.received or self.fresh or self.streams or self.releases)
 
 
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an operator wants to know of an outgoing queue, beside what the queue knows itself."""
+
+    problem: str = ""  # why the last try to connect failed
+    next_try_seconds: float | None = None
+    is_transactional: bool = False  # it has a stream: `OutgoingQueue.transfer_info` says how far
+
+
 @dataclass(slots=True, eq=False)
 class Connection:
     """A session and what hangs on it."""
@@ -459,6 +468,16 @@ class Transport:
                 unread=len(table.arrived),
             )
 
+    def situation(self, queue: OutgoingQueue) -> Situation:
+        """How things stand with an outgoing queue at this moment."""
+        table = self.tables.get(queue)
+        if table is None:
+            return Situation()
+        self.describe(table)
+        peer = table.peer
+        seconds = None if peer.retry_at is None else max(0.0, peer.retry_at - self.now)
+        return Situation(peer.problem, seconds, table.stream is not None)
+
     def count_refusal(self, packet: UserMessage, message_class: int) -> None:
         self.refusals[message_class] += 1
         user = packet.user
@@ -634,8 +653,8 @@ class Transport:
         if is_new and len(seen) > 1:
             self.counters["managers with two addresses"] += 1
             _log.warning(
-                "one queue manager with two addresses id=%s addresses=%s: "
-                "was a data directory copied?",
+                "one queue manager at two addresses id=%s addresses=%s: "
+                "it has several, or its data directory was copied",
                 UUID(bytes_le=guid),
                 ", ".join(sorted(seen)),
             )
