@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from falconmq.body import encode_xml
 from falconmq.wire.sddl import format_sddl
 from falconmq.wire.ta_address import encode_ta_addresses
+from fuzz.conversations import conversations
 from tests.strategies import (
     captures,
     keys,
@@ -111,6 +112,8 @@ def seeds(target: str) -> list[bytes]:
         found.append(b"\x10" + b"".join(frames()[2:6]))
     elif target == "capture":
         found.append(_capture(b"".join(frames()[2:6])))
+    elif target == "conversation":
+        found += conversations()
     elif target == "xml-body":
         found += [encode_xml(value) for value in ("hello", 1, 2.5, True, b"bytes")]
     if target in (strategies := _strategies()):

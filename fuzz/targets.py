@@ -43,6 +43,7 @@ from falconmq.wire.user_header import UserHeader
 from falconmq.wire.user_message import UserMessage
 from falconmq.wire.user_sign_certs import UserSignCerts
 from falconmq.wire.variant import PropVariant
+from fuzz.conversations import check_conversation
 
 
 @dataclass(frozen=True)
@@ -179,4 +180,5 @@ TARGETS: Final[dict[str, Target]] = {
     "queue-name": Target(check_queue_name),
     "xml-body": Target(check_xml),
     "capture": Target(check_capture, 4096),
+    "conversation": Target(check_conversation, 2048),
 }

@@ -139,7 +139,7 @@ def test_queue_manager_is_reached_by_the_names_of_its_next_hops() -> None:
 
 
 @pytest.mark.requirement("QB-3.1.5.2.1-10", "QB-3.1.5.2.1-12", "QB-3.1.5.2.1-14")
-@pytest.mark.requirement("QB-3.1.5.4.2-03")
+@pytest.mark.requirement("QB-3.1.5.4.2-03", "QB-3.1.1.3.1.3-03", "QB-3.1.1.3.1-28")
 def test_next_hops_list_all_addresses_until_one_of_them_is_in_use() -> None:
     estate, here, there = given_two()
     there.queue("orders")

@@ -67,7 +67,7 @@ def test_express_and_recoverable_messages_are_numbered_apart() -> None:
     assert messages.acknowledge() == (6, 0, 0)
 
 
-@pytest.mark.requirement("QB-3.1.1.6.1-04", "QB-A23-01")
+@pytest.mark.requirement("QB-3.1.1.6.1-04", "QB-A23-01", "QB-MQMQ2.2.20.4-08")
 def test_without_recoverable_messages_both_fields_are_zero() -> None:
     assert ReceivedMessages().acknowledge() == (0, 0, 0)
     assert received(False, False).acknowledge() == (2, 0, 0)

@@ -198,6 +198,7 @@ def test_a_refused_message_has_still_arrived(refused: str) -> None:
 
 @pytest.mark.requirement(
     "QB-3.1.2.7-01",
+    "QB-3.1.3.2-27",
     "QB-3.1.1.6.2-05",
     "QB-3.1.1.6.2-06",
     "QB-3.1.5.8.6-03",

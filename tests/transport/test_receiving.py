@@ -344,6 +344,7 @@ def test_a_restart_between_saving_and_acknowledging_does_not_double_a_message() 
 
 
 @pytest.mark.requirement("QB-3.1.5.8.5-02", "QB-A13-01", "QB-3.1.5.8.8-01", "QB-3.1.5.8.8-02")
+@pytest.mark.requirement("QB-3.1.7.10-01")
 @pytest.mark.parametrize("own_address", [True, False])
 def test_our_own_address_and_none_both_mean_here(own_address: bool) -> None:
     # given private, public and direct names of queues

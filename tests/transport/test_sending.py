@@ -57,7 +57,7 @@ def head(node: Node, name: str) -> MessagePosition:
 
 
 @pytest.mark.requirement("QB-3.1.7.1.1-02", "QB-3.1.7.1.6-01", "QB-3.1.7.1-06")
-@pytest.mark.requirement("QB-3.1.1.3.1.2-01")
+@pytest.mark.requirement("QB-3.1.1.3.1.2-01", "QB-3.1.7.11-01")
 def test_packet_of_the_message_goes_out_as_it_is() -> None:
     _, here, name, peer = given_played_peer()
     message = here.send(name, b"one", label="An order", priority=5, recoverable=True)

@@ -151,7 +151,7 @@ def test_order_of_the_stream_is_that_of_the_commits() -> None:
 
 @pytest.mark.requirement("QB-3.1.1.6.2-09", "QB-3.1.1.6.2-10", "QB-3.1.5.5.3-01")
 @pytest.mark.requirement("QB-3.1.5.5.3-02", "QB-3.1.1.6.2-08", "QB-3.1.5.6-08")
-@pytest.mark.requirement("QB-3.1.1.1.1.7-01")
+@pytest.mark.requirement("QB-3.1.1.1.1.7-01", "QB-3.1.5.5.5-04")
 def test_transactional_message_waits_for_its_order_ack_whatever_the_session_says() -> None:
     sender = Sender()
     sender.send(b"1", b"2", b"3")

@@ -31,6 +31,9 @@ def clean_up(transport: Transport) -> None:
             _drop_order_acks(transport, table)
         if _is_idle(queue, table):
             _forget(transport, queue, table)
+    for peer in [peer for peer in transport.peers.values() if not peer.tables]:
+        if peer.session is None and not peer.is_busy:
+            del transport.peers[peer.key]
 
 
 def _drop_order_acks(transport: Transport, table: OutgoingTable) -> None:
@@ -60,7 +63,4 @@ def _forget(transport: Transport, queue: OutgoingQueue, table: OutgoingTable | N
     if table is None:
         return
     del transport.tables[queue]
-    peer = table.peer
-    del peer.tables[queue]
-    if not peer.tables:
-        transport.peers.pop(peer.key, None)
+    del table.peer.tables[queue]
