@@ -8,9 +8,10 @@ BIN := .venv/bin
 WORK := .work
 FUZZ_SECONDS ?= 600
 ROUNDS ?= 200
+SEEDS ?= 1-20000
 JOBS ?= 2
 
-.PHONY: help setup demo test check lint conformance crash fuzz bench reference clean
+.PHONY: help setup demo test check lint conformance crash simulate fuzz bench reference clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -47,13 +48,17 @@ conformance: setup ## prove the requirement rows, print the report, write docs/c
 crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it kept its word
 	$(BIN)/python -m tools.crash --rounds $(ROUNDS)
 
+simulate: setup ## whole estates under faults, one run for each of SEEDS (1-20000)
+	$(BIN)/python -m falconmq.simulation --seeds $(SEEDS) --jobs $(JOBS)
+
 fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
 
-bench: setup ## the measured claims: codec, store, embedded queues
+bench: setup ## the measured claims: codec, store, embedded queues, queue managers beside RabbitMQ
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.embedded
+	$(BIN)/python -m benchmarks.transport
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

@@ -86,6 +86,21 @@ def test_refused_ping_is_a_failure_and_the_retry_connects_without_one() -> None:
     assert queue.connection_history[-1].addresses == ("10.0.0.9",)
 
 
+@pytest.mark.requirement("QB-3.1.5.2.2-01")
+def test_peer_that_answers_no_ping_is_connected_all_the_same_by_the_retry() -> None:
+    # given a peer that does not answer pings, as Windows since Vista
+    estate, here, there = given_two()
+    orders = there.queue("orders")
+    here.send(direct(there, "orders"), b"one")
+    estate.advance(1.1)
+    assert len(here.datagrams) == 1
+    # when the retry comes, which resolves its only name again
+    estate.advance(RETRY)
+    # then no second ping is sent
+    assert len(here.datagrams) == 1
+    assert bodies(orders) == [b"one"]
+
+
 @pytest.mark.requirement("QB-3.1.5.2.2-04", "QB-3.1.5.2.2-05")
 def test_ping_without_an_answer_fails_after_a_second() -> None:
     estate, here, there = given_two()

@@ -74,6 +74,7 @@ class Peer:
         self.resolved: list[NextHop] = []
         self.session: Session | None = None
         self.is_busy = False  # resolving, pinging or waiting to try again
+        self.is_retrying = False  # no ping is sent in a retry, QB-3.1.5.2.2-01
         self.retry = 0  # the number of the Session Retry Connect Timer that counts
         self.retry_at: float | None = None
         self.problem = ""  # why the last try failed, in words
@@ -94,9 +95,10 @@ def wake(transport: Transport, peer: Peer) -> None:
         establish(transport, peer)
 
 
-def establish(transport: Transport, peer: Peer) -> None:
+def establish(transport: Transport, peer: Peer, *, is_retry: bool = False) -> None:
     """Begin at the beginning: find the next hops and resolve them (QB-3.1.5.2.1)."""
     _stop_retry(peer)
+    peer.is_retrying = is_retry
     peer.is_busy = True
     peer.hops, peer.resolved, peer.hop_index = [], [], 0
     queue = next(iter(peer.tables))
@@ -142,7 +144,7 @@ def _resolve_next(transport: Transport, peer: Peer) -> None:
     peer.hops, peer.hop_index = peer.resolved, 0  # QB-3.1.5.2.1-13, QB-3.1.5.2.1-14
     for queue in peer.tables:
         queue.next_hops = [format_hop(hop.address) for hop in peer.hops]  # QB-3.1.5.2.1-10, -12
-    _try_hop(transport, peer, is_retry=False)
+    _try_hop(transport, peer, is_retry=peer.is_retrying)
 
 
 def _try_hop(transport: Transport, peer: Peer, *, is_retry: bool) -> None:
@@ -276,7 +278,7 @@ def _retry(transport: Transport, peer: Peer, number: int) -> None:
         peer.hop_index += 1  # QB-3.1.6.1-03
         _try_hop(transport, peer, is_retry=True)  # QB-3.1.6.1-04
     else:
-        establish(transport, peer)  # QB-3.1.6.1-02
+        establish(transport, peer, is_retry=True)  # QB-3.1.6.1-02
 
 
 def _stop_retry(peer: Peer) -> None:

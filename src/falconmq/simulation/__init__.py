@@ -1,0 +1,1 @@
+"""Queue managers in one process under a virtual clock, with seeded faults (docs/simulation.md)."""
