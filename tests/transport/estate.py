@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -133,13 +134,13 @@ class Node:
             if turn is not None:
                 self.run(self.transport.turn_done, turn)
 
-    def restart(self) -> None:
+    def restart(self, *, holds_commits: bool = False) -> None:
         """The power fails and comes back; the lines are cut."""
         for line in list(self.lines):
             self.estate.cut(line)
         self.lines.clear()
         self._held.clear()
-        self.holds_commits = False
+        self.holds_commits = holds_commits
         self.store.crash()
         self._begin()
 
@@ -187,9 +188,12 @@ class Node:
         return message
 
     def send_transaction(self, destination: str, *bodies: bytes, **properties: Any) -> None:
-        name = parse_format_name(destination)
+        self.run(partial(self.send_transaction_now, destination, *bodies, **properties))
+
+    def send_transaction_now(self, destination: str, *bodies: bytes, **properties: Any) -> None:
+        """The same inside a turn."""
         messages = [self.build(destination, b, transactional=True, **properties) for b in bodies]
-        self.run(self._send, name, messages)
+        self._send(parse_format_name(destination), messages)
 
     def _send(self, name: Any, messages: list[StoredMessage]) -> None:
         descriptor = open_queue(self.core, name, AccessType.SEND)

@@ -33,6 +33,7 @@ _BEGIN: Final = struct.Struct("<BxHI")  # version, flags and signature of a Base
 _HEAD: Final = struct.Struct("<2xH8xI16s16sIIII")  # of BaseHeader and UserHeader, see Head
 ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
 DEAD_LETTER: Final = 0x02
+NEEDS_NUMBER: Final = 0x04
 _LAYOUT: Final = Layout(
     "MessageRecord",
     "BBBBHHQQH",
@@ -79,6 +80,7 @@ class StoredMessage:
     abort_count: int = 0
     move_count: int = 0
     is_dead_letter: bool = False  # a copy of what was not delivered: it waits for ever
+    needs_number: bool = False  # nobody was there to give it its place in a stream
     extra: dict[str, object] = field(default_factory=dict)  # volatile, for subscribers
 
     @classmethod
@@ -149,6 +151,7 @@ class StoredMessage:
         """Give a message the place in its stream that it keeps for good (QB-A38)."""
         header = self.packet.transaction
         assert header is not None
+        self.needs_number = False
         self._replace_transaction(
             replace(
                 header,
@@ -170,6 +173,8 @@ class StoredMessage:
         flags = ALLOW_PEEK_WHEN_LOCKED if self.allow_peek_when_locked else 0
         if self.is_dead_letter:
             flags |= DEAD_LETTER
+        if self.needs_number:
+            flags |= NEEDS_NUMBER
         head = _LAYOUT.pack(
             VERSION,
             flags,
@@ -206,6 +211,7 @@ class StoredMessage:
             aborts,
             moves,
             bool(flags & DEAD_LETTER),
+            bool(flags & NEEDS_NUMBER),
         )
 
 

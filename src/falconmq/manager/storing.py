@@ -174,9 +174,16 @@ def message_position_available(
 
 
 def _number(core: QueueManagerCore, queue: OutgoingQueue, position: MessagePosition) -> None:
-    """Give a transactional message of ours its place in the stream; routed ones have theirs."""
+    """Give a transactional message of ours its place in the stream; routed ones have theirs.
+
+    If there is no transport (an embedded manager, or one that is starting), it gets it later.
+    """
     agent, message = core.outgoing_agent, position.message
-    if agent is not None and message.transaction is not None and _is_source(core, message):
+    if message.transaction is None or not _is_source(core, message):
+        return
+    if agent is None:
+        message.needs_number = True
+    else:
         agent.number(queue, position)
 
 

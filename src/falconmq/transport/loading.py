@@ -2,7 +2,8 @@
 
 A message that was sent before the restart and not acknowledged is unsent again. A transactional one
 that had arrived, and waits for the news of its reading, must not be sent again; its stream says how
-far the OrderAcks had come.
+far the OrderAcks had come. One that was sent when there was no transport, by an embedded manager,
+has no place in its stream yet: it gets one now, in the order of the commits.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import TYPE_CHECKING, Final
 from falconmq.manager.core import message_key
 from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.positions import MessagePosition
-from falconmq.manager.record import StoredMessage
+from falconmq.manager.record import NEEDS_NUMBER, StoredMessage
+from falconmq.transport.numbering import number_late
 from falconmq.transport.outgoing import JOURNALED, Entry, OutgoingTable
 from falconmq.wire.user_header import TRANSACTION_HEADER
 
 if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
 
-_PATH_SIZE: Final = struct.Struct("<24xH")  # of a message record, manager.record
+_RECORD: Final = struct.Struct("<xB14xQH")  # flags, arrival number, size of the path
 _PACKET: Final = struct.Struct("<16x16s24xII")  # SourceQueueManager, MessageID, Flags
 _LOOKUP_ID: Final = struct.Struct(">8xQ")
 
@@ -32,15 +34,22 @@ def load_queue(transport: Transport, queue: OutgoingQueue) -> None:
     table = transport.table_of(queue)
     for lookup_id in queue.positions.available:
         table.unsent.add(lookup_id)
+    unnumbered: list[tuple[int, int]] = []
     start, stop = message_key(queue.number, 0), message_key(queue.number + 1, 0)
     for key, record in transport.core.store.scan("messages", start, stop):
-        (path_size,) = _PATH_SIZE.unpack_from(record)
-        source, message_id, flags = _PACKET.unpack_from(record, _PATH_SIZE.size + path_size)
+        record_flags, arrival_number, path_size = _RECORD.unpack_from(record)
+        source, message_id, flags = _PACKET.unpack_from(record, _RECORD.size + path_size)
         if not flags & TRANSACTION_HEADER or source != transport.guid:
             continue
         (lookup_id,) = _LOOKUP_ID.unpack(key)
-        if lookup_id in queue.positions.available:
+        if lookup_id not in queue.positions.available:
+            continue
+        if record_flags & NEEDS_NUMBER:
+            unnumbered.append((arrival_number, lookup_id))
+        else:
             _load_transactional(transport, table, lookup_id, message_id, flags)
+    for _, lookup_id in sorted(unnumbered):
+        number_late(transport, table, lookup_id)
 
 
 def _load_transactional(

@@ -17,7 +17,6 @@ from falconmq.manager.dispatch import (
     held_dispatch,
     remove_message_from_dispatch_collection,
 )
-from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage, transaction_header_offset
 from falconmq.manager.states import OutgoingState
@@ -25,7 +24,6 @@ from falconmq.manager.storing import (
     expire,
     journal_sent_message,
     remove_sent,
-    start_time_to_be_received_timer,
 )
 from falconmq.message import is_expired
 from falconmq.transport import peers
@@ -49,25 +47,6 @@ if TYPE_CHECKING:
 _WITH_BIT: Final = RECOVERABLE << DELIVERY_MODE_SHIFT
 _PREVIOUS: Final = struct.Struct("<I")
 _PREVIOUS_OFFSET: Final = 16  # of PreviousTxSequenceNumber in a TransactionHeader
-
-
-def number(transport: Transport, queue: OutgoingQueue, position: MessagePosition) -> None:
-    """Give a transactional message its place in the stream, as its transaction commits.
-
-    The order of the stream is that of the commits, and the order of the queue has to be the same:
-    what was enqueued earlier by a transaction that commits later gets a new place.
-    """
-    table = transport.table_of(queue)
-    stream = table.stream = table.stream or transport.outgoing_streams.of(queue.destination)
-    last = transport.last_numbered.get(queue, 0)
-    if position.lookup_id < last:
-        queue.expired.discard(position.lookup_id)
-        queue.positions.renumber(position, transport.next_lookup_id(position.message))
-        start_time_to_be_received_timer(transport.core, position)
-    transport.last_numbered[queue] = position.lookup_id
-    sequence_id, sequence_number = transport.outgoing_streams.next(stream)
-    position.message.number_in_sequence(sequence_id, sequence_number)
-    table.pending += 1
 
 
 def pump(transport: Transport, session: Session) -> None:

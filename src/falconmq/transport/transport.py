@@ -27,7 +27,7 @@ from falconmq.manager.states import ConnectionStatus, OutgoingState, PositionSta
 from falconmq.manager.storing import PRIORITY_MAX, PRIORITY_SHIFT, dead_letter
 from falconmq.names import SingleFormatName
 from falconmq.names.syntax import fold
-from falconmq.transport import idling, loading, ordering, peers, sending
+from falconmq.transport import idling, loading, numbering, ordering, peers, sending
 from falconmq.transport.acceptor import AcceptorSession
 from falconmq.transport.administration import send_administration_acknowledgment
 from falconmq.transport.history import MessageIdHistory
@@ -154,10 +154,8 @@ class Transport:
         core.arrived_subscribers.append(self._message_arrived)
         self.is_running = True
         self._load()
+        self._is_held = self._turn.releases = True  # until what loading wrote is durable
         self._clean_up()
-        for peer in list(self.peers.values()):
-            peers.wake(self, peer)
-        self._flush()
 
     def stop(self) -> None:
         """Acknowledge what is durable, and close all sessions (QB-3.1.4.2-01)."""
@@ -496,7 +494,7 @@ class Transport:
     # OutgoingAgent of the core
 
     def number(self, queue: OutgoingQueue, position: MessagePosition) -> None:
-        sending.number(self, queue, position)
+        numbering.number(self, queue, position)
 
     def has_arrived(self, queue: OutgoingQueue, lookup_id: int) -> bool:
         table = self.tables.get(queue)
