@@ -18,6 +18,7 @@ from falconmq.transport import binding
 from falconmq.transport.session import SessionState
 from falconmq.transport.settings import PING_PORT, PORT
 from falconmq.transport.socket_errors import ListenError, cannot_listen, connection_failure
+from falconmq.wire.establish_connection import EstablishConnection
 from falconmq.wire.ping import Ping
 from tests.embedded.helpers import GatedStore
 from tests.service.services import (
@@ -247,15 +248,22 @@ def test_an_open_session_is_not_counted_among_those_that_open(
 def test_there_is_a_limit_to_all_sessions() -> None:
     async def main() -> None:
         async with serving(sessions_max=2) as service:
+            loop = asyncio.get_running_loop()
+            request = EstablishConnection.request(GUID, uptime_ms=1).encode()
             with ExitStack() as callers:
                 first, *_ = [await knock(service, callers) for _ in range(2)]
-                assert await is_shut_out(await knock(service, callers))
-                assert service.network.refused == {"too many sessions": 1}
+                await until(lambda: service.network.accepted == 2)
+                # when one too many asks for a session, it is told that there is none
+                third = await knock(service, callers)
+                await loop.sock_sendall(third, request)
+                assert EstablishConnection.decode(await loop.sock_recv(third, 600)).refused
+                assert await is_shut_out(third)
                 # when one leaves, there is room again
                 first.close()
                 await until(lambda: service.network.links == 1)
-                await knock(service, callers)
-                await until(lambda: service.network.accepted == 3)
+                fourth = await knock(service, callers)
+                await loop.sock_sendall(fourth, request)
+                assert not EstablishConnection.decode(await loop.sock_recv(fourth, 600)).refused
 
     run(main())
 

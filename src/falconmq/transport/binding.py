@@ -174,7 +174,6 @@ class AsyncioNetwork:
         self._answering: asyncio.DatagramTransport | None = None
         self._speaking: asyncio.DatagramTransport | None = None  # the one that sends now
         self._links: set[TcpLink] = set()
-        self._sessions = 0  # accepted connections that are there
         self._opening: Counter[str] = Counter()  # of those, by address: not open yet
         self._held: set[TcpLink] = set()  # not read from, for the disk is behind
         self._is_deaf = False
@@ -277,13 +276,12 @@ class AsyncioNetwork:
         if link.session is not None:
             self._host.handle(self._transport.connected, link.session, link)
             return
-        self._sessions += 1
         self._opening[link.address] += 1
         link.is_opening = True
         reason = self._reason_to_refuse(link.address)
         if not reason:
             link.session = self._host.handle(self._transport.accepted, link, link.address)
-            reason = "" if link.session is not None else "no session is taken now"
+            reason = "" if link.session is not None else "too many sessions"
         if reason:
             self._refuse(link, reason)
         else:
@@ -305,8 +303,6 @@ class AsyncioNetwork:
         self._held.discard(link)
         if link.is_opening:
             self._no_longer_opening(link)
-        if link.is_accepted:
-            self._sessions -= 1
         if problem is not None and link.session is not None:
             self._host.handle(self._transport.connection_lost, link.session, problem)
 
@@ -321,8 +317,6 @@ class AsyncioNetwork:
         self._speaking = self._asking
 
     def _reason_to_refuse(self, address: str) -> str:
-        if self._sessions > self._settings.sessions_max:
-            return "too many sessions"
         if self._opening[address] > OPENING_MAX:
             return "too many connections of this address are not open yet"
         return ""
