@@ -124,6 +124,8 @@ class OutgoingQueue(Queue):
         self.destination = destination
         self.next_hops: list[str] | None = None
         self.is_multicast = isinstance(destination, MulticastFormatName)
+        # Whether its messages go over HTTP, the one way that hardened mode leaves open.
+        self.is_http = isinstance(destination, DirectFormatName) and destination.protocol.is_url
         self.transfer_info = OutgoingTransferInfo()
         self.state = OutgoingState.INACTIVE
         self.connection_history: list[ConnectionAttempt] = []
@@ -131,11 +133,6 @@ class OutgoingQueue(Queue):
     @property
     def is_active(self) -> bool:
         return bool(self.descriptors) or len(self.positions) > 0
-
-    @property
-    def is_http(self) -> bool:
-        """Whether its messages go over HTTP, the one way that hardened mode leaves open."""
-        return isinstance(self.destination, DirectFormatName) and self.destination.protocol.is_url
 
 
 @dataclass(frozen=True, slots=True)

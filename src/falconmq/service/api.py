@@ -5,7 +5,8 @@
     GET    /queues/{name}                  DELETE deletes it
     POST   /queues/{name}/purge
     POST   /queues/{name}/messages         send, one or many
-    POST   /queues/{name}/receive          receive or peek; waits if asked to
+    POST   /queues/{name}/packets          send many, as MSMQ packets: the fast door
+    POST   /queues/{name}/receive          receive or peek; waits if asked to; packets if accepted
     GET    /outgoing
     POST   /outgoing/{number}/pause        and /resume
 
@@ -19,12 +20,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
 from falconmq import aio
 from falconmq.embedded.actions import local
@@ -35,15 +38,19 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import UNLIMITED, OutgoingQueue
 from falconmq.manager.states import QueuePrivacy
 from falconmq.message import Message
-from falconmq.service import problems, schemas
+from falconmq.service import bulk, problems, schemas
 from falconmq.service.callers import Caller
 from falconmq.service.messages import from_json, iso_time, to_json
 from falconmq.service.outgoing import Outgoing, incoming_json, outgoing_json
 from falconmq.service.peeking import peek
-from falconmq.service.reading import Hold
+from falconmq.service.reading import Hold, durable, look
+from falconmq.service.shortcut import Shortcut
 
 CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
 _PREFIX: Final = "/api/v1"
+_PACKETS: Final[dict[str, Any]] = {
+    bulk.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}
+}
 
 router: Final = APIRouter(prefix=_PREFIX)
 
@@ -91,8 +98,14 @@ def create_app(
         openapi_url=f"{_PREFIX}/openapi.json",
         responses={"default": {"model": schemas.Problem, "description": "a problem"}},
     )
-    app.state.control = Control(manager, status, transport)
+    app.state.control = control = Control(manager, status, transport)
     app.include_router(router)
+    app.add_middleware(
+        Shortcut,
+        queues=f"{_PREFIX}/queues",
+        send=partial(send_packets, control),
+        receive=partial(receive, control),
+    )
     problems.install(app)
     return app
 
@@ -219,7 +232,38 @@ async def send(control: Given, name: str, given: schemas.SendRequest) -> dict[st
         return {"ids": [str(id) for id in ids]}
 
 
-@router.post("/queues/{name:path}/receive", response_model=schemas.ReceiveAnswer)
+@router.post(
+    "/queues/{name:path}/packets",
+    response_model=schemas.SendPacketsAnswer,
+    status_code=HTTPStatus.CREATED,
+    openapi_extra={"requestBody": {"content": _PACKETS, "required": True}},
+)
+async def send_packets(
+    control: Given,
+    request: Request,
+    name: str,
+    transaction: Annotated[
+        bool | None, Query(description="As in a request to send messages as JSON.")
+    ] = None,
+) -> Response:
+    """Send MSMQ packets, one behind the other: all or none; durable when the answer comes.
+
+    SourceQueueManager, MessageID and SentTime are zero, the destination is the format name of the
+    queue, and a packet has a TransactionHeader if it is sent in a transaction, with any numbers.
+    """
+    messages = bulk.take_packets(await _body(request))
+    sent, commit = control.engine.run(bulk.send_packets, name, messages, transaction)
+    if commit is not None:
+        await durable(control.engine, commit)
+    answer = {"count": sent.count, "first_id": str(sent.first), "last_id": str(sent.last)}
+    return Response(json.dumps(answer), HTTPStatus.CREATED, media_type="application/json")
+
+
+@router.post(
+    "/queues/{name:path}/receive",
+    response_model=schemas.ReceiveAnswer,
+    responses={HTTPStatus.OK: {"content": _PACKETS}},
+)
 async def receive(
     control: Given, request: Request, name: str, given: schemas.ReceiveRequest
 ) -> Response:
@@ -228,27 +272,71 @@ async def receive(
     The messages are locked first. They are deleted when the answer is built and the caller still
     there; if it has gone, they are back in their places. A caller that ends between that and the
     reading of the answer loses them: to be sure, peek, do the work, then receive by lookup_id.
+
+    Who accepts application/vnd.falconmq.packets gets a line of JSON with what no packet carries,
+    then the packets.
     """
+    as_packets = bulk.MEDIA_TYPE in request.headers.get("accept", "")
     async with (
         await control.manager.queue(name) as queue,
         Hold(control.engine, queue.opened) as hold,
         Caller(request, control.stopping) as caller,
     ):
         local(queue.opened)  # a queue of another computer is refused at once
-        if given.peek:
-            messages = await caller.during(peek(queue, given))
-        elif given.lookup_id is not None:
-            await hold.take_by_lookup_id(int(given.lookup_id))
-            messages = hold.messages
-        else:
-            await caller.during(hold.take(given.count, given.timeout))
-            messages = hold.messages
-        content = json.dumps({"messages": [to_json(message) for message in messages or ()]})
+        content = await _answer(control, queue, hold, caller, given, as_packets=as_packets)
         if await caller.has_gone():
             return Response(status_code=CALLER_GONE)
-        if hold.messages:
+        if hold.positions:
             await hold.keep()
-    return Response(content, media_type="application/json")
+    return Response(content, media_type=bulk.MEDIA_TYPE if as_packets else "application/json")
+
+
+async def _answer(
+    control: Control,
+    queue: aio.Queue,
+    hold: Hold,
+    caller: Caller,
+    given: schemas.ReceiveRequest,
+    *,
+    as_packets: bool,
+) -> bytes:
+    """Find the messages, or wait for one, and write them down."""
+    if given.peek:
+        if as_packets:
+            seen = await caller.during(look(control.engine, queue, given))
+            return bulk.to_answer(seen or ())
+        return _json(await caller.during(peek(queue, given)) or ())
+    if given.lookup_id is not None:
+        await hold.take_by_lookup_id(int(given.lookup_id))
+    elif not hold.take_now(given.count):
+        await caller.during(hold.take(given.count, given.timeout))
+    return bulk.to_answer(hold.positions) if as_packets else _json(hold.messages)
+
+
+def _json(messages: Sequence[Message]) -> bytes:
+    return json.dumps({"messages": [to_json(message) for message in messages]}).encode()
+
+
+async def _body(request: Request) -> bytes:
+    """The packets of a request; no more is read than may come."""
+    if request.headers.get("content-type") != bulk.MEDIA_TYPE:
+        raise HTTPException(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content is to be {bulk.MEDIA_TYPE}"
+        )
+    parts, size = [], int(request.headers.get("content-length", 0))
+    if size <= bulk.REQUEST_BYTES:
+        size = 0
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > bulk.REQUEST_BYTES:
+                break
+    if size > bulk.REQUEST_BYTES:
+        raise HTTPException(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"one request takes {bulk.REQUEST_BYTES} bytes; send the rest with another",
+        )
+    return b"".join(parts)
 
 
 def _messages(given: schemas.SendRequest) -> list[Message]:

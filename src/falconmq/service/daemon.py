@@ -11,6 +11,7 @@ and waiting calls from an error they cannot read.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import logging
 import os
@@ -190,6 +191,9 @@ def run(configuration: Configuration) -> int:
     """`serve` for a command: its own log, its own event loop, the faster one if it is there."""
     configure_log(configuration.log_level)
     allow_many_files()
+    # Messages are many small objects without cycles: looking for cycles every 700 of them took a
+    # tenth of the time of recoverable messages, a fifth of express ones.
+    gc.set_threshold(100_000, 50, 100)
     try:
         uvloop = importlib.import_module("uvloop")  # optional
     except ModuleNotFoundError:

@@ -16,14 +16,15 @@ import asyncio
 import contextlib
 from typing import Final, Self
 
+from falconmq import aio
 from falconmq.embedded import actions
 from falconmq.embedded.engine import Engine, Wait
 from falconmq.embedded.messages import from_position
 from falconmq.embedded.refusals import read_error
-from falconmq.errors import MqStatus
+from falconmq.errors import MqStatus, ReadError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import OpenQueueDescriptor, ReadResult, WaitingRead
-from falconmq.manager.positions import MessagePosition
+from falconmq.manager.positions import START, MessagePosition
 from falconmq.manager.reading import (
     dequeue_message_begin,
     dequeue_message_end,
@@ -32,6 +33,7 @@ from falconmq.manager.reading import (
 from falconmq.manager.states import AccessType, SeekAction
 from falconmq.manager.waiting import end_waiting_read
 from falconmq.message import Message
+from falconmq.service.schemas import ReceiveRequest
 from falconmq.store import Commit
 
 ANSWER_BYTES: Final = 8 * 1024 * 1024  # an answer takes no more messages beyond this
@@ -46,16 +48,27 @@ class Hold:
     def __init__(self, engine: Engine, opened: actions.Opened) -> None:
         self._engine = engine
         self._opened = opened
-        self._positions: list[MessagePosition] = []
-        self.messages: list[Message] = []
+        self.positions: list[MessagePosition] = []
+
+    @property
+    def messages(self) -> list[Message]:
+        """The locked messages, made anew with every look."""
+        return [from_position(position) for position in self.positions]
+
+    def take_now(self, count: int) -> bool:
+        """Lock up to `count` messages that are there; False if `take` has to see to the rest.
+
+        So it has if there is none, and if one of them is still being written.
+        """
+        return self._lock_what_is_there(count) is None and bool(self.positions)
 
     async def take(self, count: int, timeout: float) -> None:
         """Lock up to `count` messages; wait for the first, take the others if they are there."""
-        size = 0
-        while len(self.messages) < count and size < ANSWER_BYTES:
-            if not await self._take_one(0 if self.messages else timeout):
-                return
-            size += self._positions[-1].size
+        await self._until_durable(self._lock_what_is_there(count))
+        if self.positions or timeout <= 0:
+            return
+        if await self._wait_for_one(timeout) and count > 1:
+            await self._until_durable(self._lock_what_is_there(count))
 
     async def take_by_lookup_id(self, lookup_id: int) -> None:
         """Lock this message; ReadError MESSAGE_NOT_FOUND if it is not there."""
@@ -65,21 +78,21 @@ class Hold:
         assert isinstance(result, ReadResult)
         if result.position is None:
             raise read_error(self._opened, result.status, None)
-        await self._hold(result.position, commit)
+        self.positions.append(result.position)
+        await self._until_durable(commit)
 
     async def keep(self) -> None:
         """Delete the messages for good; durable when this returns."""
-        positions, self._positions = self._positions, []
+        positions, self.positions = self.positions, []
         status, commit = self._engine.run(_end, self._opened, positions, delete=True)
         if commit is not None:
-            await _durable(self._engine, commit)
+            await durable(self._engine, commit)
         if status is not MqStatus.OK:
             raise read_error(self._opened, status, None)
 
     def release(self) -> None:
         """Give the messages back, to their old places."""
-        positions, self._positions = self._positions, []
-        self.messages.clear()
+        positions, self.positions = self.positions, []
         if positions and not self._engine.is_closed:
             self._engine.run(_end, self._opened, positions, delete=False)
 
@@ -89,7 +102,19 @@ class Hold:
     async def __aexit__(self, *_: object) -> None:
         self.release()
 
-    async def _take_one(self, timeout: float) -> bool:
+    def _lock_what_is_there(self, count: int) -> Commit | None:
+        """Lock it in one turn; what has to be durable before anybody may see it."""
+        wait = Wait(_nothing)
+        result, commit = self._engine.begin_read(
+            wait, _begin_all, self._opened, count, self.positions
+        )
+        self._engine.end_read(wait)
+        assert isinstance(result, ReadResult)
+        if result.status is not MqStatus.OK:
+            raise read_error(self._opened, result.status, None)
+        return commit
+
+    async def _wait_for_one(self, timeout: float) -> bool:
         engine, loop = self._engine, asyncio.get_running_loop()
         told = loop.create_future()
         wait = Wait(lambda: _ring(loop, told))
@@ -109,14 +134,72 @@ class Hold:
             if result.status is MqStatus.IO_TIMEOUT:
                 return False
             raise read_error(self._opened, result.status, timeout)
-        await self._hold(result.position, commit)
+        self.positions.append(result.position)
+        await self._until_durable(commit)
         return True
 
-    async def _hold(self, position: MessagePosition, commit: Commit | None) -> None:
-        self._positions.append(position)
-        if commit is not None:  # the message itself is still being written
-            await _durable(self._engine, commit)
-        self.messages.append(from_position(position))
+    async def _until_durable(self, commit: Commit | None) -> None:
+        if commit is not None:  # the messages themselves are still being written
+            await durable(self._engine, commit)
+
+
+async def look(engine: Engine, queue: aio.Queue, given: ReceiveRequest) -> list[MessagePosition]:
+    """The messages that a request wants to see, not decoded; none if none came in time."""
+    if given.lookup_id is None and given.after is None and given.timeout:
+        try:
+            await queue.peek(timeout=given.timeout)
+        except ReadError as error:
+            if error.status is MqStatus.IO_TIMEOUT:
+                return []
+            raise
+    seen: list[MessagePosition] = []
+    wait = Wait(_nothing)
+    if given.lookup_id is None:
+        after = START if given.after is None else int(given.after)
+        result, commit = engine.begin_read(wait, _look, queue.opened, given.count, after, seen)
+    else:
+        result, commit = engine.begin_read(wait, _look_by_id, queue.opened, int(given.lookup_id))
+    engine.end_read(wait)
+    assert isinstance(result, ReadResult)
+    if result.status is not MqStatus.OK:
+        raise read_error(queue.opened, result.status, None)
+    if commit is not None:
+        await durable(engine, commit)
+    return [result.position] if given.lookup_id is not None and result.position else seen
+
+
+def _look(
+    core: QueueManagerCore,
+    opened: actions.Opened,
+    count: int,
+    after: int,
+    seen: list[MessagePosition],
+) -> ReadResult:
+    """Peek at the messages behind a place; the result is as that of `_begin_all`."""
+    queue = actions.local(opened)
+    actions.descriptor(core, opened, AccessType.PEEK)
+    positions, size = queue.positions, 0
+    while len(seen) < count and size < ANSWER_BYTES:
+        lookup_id = positions.after(after, peek=True)
+        position = None if lookup_id is None else positions.find(lookup_id, decode=False)
+        if position is None:
+            break
+        seen.append(position)
+        after = position.lookup_id
+        size += position.size
+    return ReadResult(MqStatus.OK, _unwritten(seen))
+
+
+def _unwritten(positions: list[MessagePosition]) -> MessagePosition | None:
+    """One of them that is still being written."""
+    return next((each for each in positions if each.is_written and not each.is_stored), None)
+
+
+def _look_by_id(
+    core: QueueManagerCore, opened: actions.Opened, lookup_id: int
+) -> ReadResult | WaitingRead:
+    actions.local(opened)
+    return actions.read_by_lookup_id(core, opened, lookup_id, SeekAction.CURRENT, None, peek=True)
 
 
 def _begin(
@@ -125,6 +208,30 @@ def _begin(
     actions.local(opened)
     access = actions.descriptor(core, opened, AccessType.RECEIVE)
     return dequeue_message_begin(core, access, timeout=timeout, tag=wait)
+
+
+def _begin_all(
+    core: QueueManagerCore, opened: actions.Opened, count: int, held: list[MessagePosition]
+) -> ReadResult:
+    """Dequeue Message Begin for as many messages as are there; `held` gets them, not decoded.
+
+    The position of the result is one that is still being written, if there is any: what covers
+    the last write covers them all.
+    """
+    queue = actions.local(opened)
+    access = actions.descriptor(core, opened, AccessType.RECEIVE)
+    if access.queue is not queue:
+        return ReadResult(MqStatus.QUEUE_NOT_AVAILABLE)
+    positions, size = queue.positions, sum(position.size for position in held)
+    while len(held) < count and size < ANSWER_BYTES:
+        lookup_id = positions.after(START, peek=False)
+        position = None if lookup_id is None else positions.find(lookup_id, decode=False)
+        if position is None:
+            break
+        positions.hold(position)
+        held.append(position)
+        size += position.size
+    return ReadResult(MqStatus.OK, _unwritten(held))
 
 
 def _begin_by_id(
@@ -166,7 +273,8 @@ def _give_up(core: QueueManagerCore, opened: actions.Opened, read: WaitingRead) 
         _end(core, opened, [read.result.position], delete=False)
 
 
-async def _durable(engine: Engine, commit: Commit) -> None:
+async def durable(engine: Engine, commit: Commit) -> None:
+    """Wait until a commit is on disk; raises why it is not."""
     if not commit.is_done:
         loop = asyncio.get_running_loop()
         done = loop.create_future()
@@ -188,4 +296,4 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 def _nothing() -> None:
-    """A read by lookup id never waits."""
+    """A read of what is there never waits."""

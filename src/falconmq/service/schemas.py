@@ -169,6 +169,14 @@ class SendAnswer(Strict):
     ids: list[str]
 
 
+class SendPacketsAnswer(Strict):
+    """How many were sent. Their ids are consecutive; behind 4294967295 comes 1."""
+
+    count: int
+    first_id: str
+    last_id: str
+
+
 class ReceiveRequest(Strict):
     """Which messages to read."""
 

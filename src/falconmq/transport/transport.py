@@ -52,10 +52,11 @@ from falconmq.transport.session import (
 from falconmq.transport.settings import TransportSettings
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.message_properties_header import NEGATIVE_ARRIVAL, POSITIVE_ARRIVAL
-from falconmq.wire.user_header import JOURNAL_NEGATIVE
+from falconmq.wire.user_header import ADMIN_QUEUE_TYPE, JOURNAL_NEGATIVE, TRANSACTION_HEADER
 from falconmq.wire.user_message import UserMessage
 
 _NAMES_MAX: Final = 4096  # direct names whose queues are remembered
+_MAY_BE_TOLD: Final = ADMIN_QUEUE_TYPE | TRANSACTION_HEADER  # of UserHeader.Flags
 _REFUSALS_MAX: Final = 64  # peers above the limit that are told so at a time
 _MANAGERS_MAX: Final = 10_000  # whose addresses are remembered
 _ADDRESSES_MAX: Final = 8  # of each
@@ -516,12 +517,14 @@ class Transport:
         if isinstance(queue, OutgoingQueue):
             self._outgoing_deleted(queue, position, reason)
             return
+        if reason == MessageClass.NACK_Q_DELETED and not queue.positions:
+            self.incoming_streams.forget_queue(queue)
+        if not position.message.head.flags & _MAY_BE_TOLD:
+            return  # nobody wants to know, and most messages need not be decoded for that
         packet = position.message.packet
         stream = None if packet.transaction is None else self.incoming_streams.find(packet)
         reply_address = "" if stream is None else stream.reply_address
         message_left(self.core, self.settings, queue, position, reason, reply_address=reply_address)
-        if reason == MessageClass.NACK_Q_DELETED and not queue.positions:
-            self.incoming_streams.forget_queue(queue)
 
     def _outgoing_deleted(
         self, queue: OutgoingQueue, position: MessagePosition, reason: int
