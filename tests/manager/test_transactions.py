@@ -25,6 +25,7 @@ from falconmq.manager.transactions import (
     create_transaction,
     prepare_transaction,
 )
+from falconmq.message import Journal
 from falconmq.names import parse_format_name
 from falconmq.store.memory_engine import ProcessCrash
 from falconmq.wire.message_class import MessageClass
@@ -36,6 +37,7 @@ from tests.manager.helpers import (
     make_core,
     message,
     only,
+    pass_time,
     positions,
     record_events,
     restart,
@@ -533,11 +535,24 @@ def test_a_queue_deleted_under_a_transaction_takes_its_messages_along(end: Endin
     delete_queue(core, queue)
     events = record_events(core)
     end(core, transaction.identifier)
-    assert not events.deleted
+    # what was sent in it is lost with the queue as soon as it is sent for good, not earlier
+    lost = [MessageClass.NACK_Q_DELETED] if end is commit_transaction else []
+    assert events.reasons == lost
     assert not events.available
     assert core.used_bytes == 0
     commit(core)
     assert restart(core).used_bytes == 0
+
+
+def test_a_message_that_its_transaction_has_not_sent_yet_goes_in_silence_with_its_queue() -> None:
+    core = make_core()
+    queue = given_transactional_queue(core, "orders")
+    transaction = create_transaction(core)
+    send_in(core, queue, transaction, "a")
+    events = record_events(core)
+    delete_queue(core, queue)
+    assert not events.deleted
+    assert core.used_bytes == 0
 
 
 def test_a_move_whose_target_is_gone_stays_where_it_was() -> None:
@@ -688,3 +703,26 @@ def test_usage_of_a_queue_elsewhere_is_judged_elsewhere() -> None:
     assert outgoing is not None
     check_usage(outgoing, None)
     check_usage(outgoing, create_transaction(core))
+
+
+def test_what_expired_in_its_own_transaction_stays_so_if_the_clock_is_set_back() -> None:
+    # given a message that is sent in a transaction, and whose time runs out in it
+    core = make_core()
+    queue = given_transactional_queue(core, "orders")
+    transaction = create_transaction(core)
+    expiring = message(
+        b"a",
+        transactional=True,
+        wire_id=transaction.wire_id,
+        ttbr=10,
+        journal=int(Journal.DEAD_LETTER),
+    )
+    enqueue_message(core, queue, expiring, transaction)
+    pass_time(core, 11)
+    # when the clock is set back, the note of its expiry is lost, and the transaction commits
+    queue.expired.clear()
+    events = record_events(core)
+    commit_transaction(core, transaction.identifier)
+    # then it is a dead letter all the same
+    assert events.reasons == [MessageClass.NACK_RECEIVE_TIMEOUT]
+    assert bodies(core.transactional_dead_letter) == [b"a"]

@@ -212,3 +212,29 @@ def test_messages_of_two_senders_with_the_same_numbers_pass_one_router() -> None
     assert sorted(waiting(here)) == [b"h0", b"h1", b"h2"]
     assert sorted(waiting(router)) == [b"r0", b"r1", b"r2"]
     assert all(sent_bodies(line).count(b"h0") <= 1 for line in router.lines)
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_message_that_comes_back_to_its_sender_ends_there(transactional: bool) -> None:
+    # given ways to a queue manager that lead in a circle through the sender
+    estate, here, router, there = given_three()
+    route(estate, here, there, [router])
+    route(estate, router, there, [here])
+    acks = here.queue("acks")
+    name = there.private_name(there.queue("orders"))
+    # when a message goes that way
+    here.send(
+        name,
+        b"one",
+        transactional=transactional,
+        recoverable=True,
+        journal=Journal.DEAD_LETTER,
+        acknowledgements=Acknowledge.NEGATIVE_ARRIVAL,
+        administration_queue=here.private_name(acks),
+    )
+    estate.advance(60.0)
+    # then it is refused at its second look at the sender, and its sender hears of it once
+    assert only(acks).packet.properties.message_class == MessageClass.NACK_HOP_COUNT_EXCEEDED
+    assert len(here.core.transactional_dead_letter.positions) == transactional
+    assert waiting(here) == []
+    assert waiting(router) == []

@@ -57,7 +57,9 @@ def initialize(
     """Bring a queue manager up (MQDMPR 3.1.3). `provisioning` is True only when it is set up.
 
     `outcome_of` asks the coordinator how a transaction ended that was left prepared; without it
-    such transactions stay in doubt, and their messages locked, until somebody decides.
+    such transactions stay in doubt, and their messages locked, until somebody decides. It is for a
+    queue manager without a transport; one that has a transport starts it first, so that it hears of
+    the outcome, and then calls `coordinator.resolve_in_doubt`.
     Whatever goes wrong is raised; the queue manager is STOPPED then, and the caller may try again
     after `core.initialization_retry_seconds`.
     """

@@ -157,7 +157,11 @@ def _delete_here(core: QueueManagerCore, queue: Queue) -> None:
         end_waiting_read(core, read, MqStatus.QUEUE_NOT_AVAILABLE)
     for lookup_id in queue.positions.lookup_ids():  # a copy: deleting unlinks
         position = queue.positions.find(lookup_id)
-        if position is not None:
+        if position is None:
+            continue
+        if position.message.arrival_number == 0:
+            remove_position(core, position)  # nobody has sent it yet; its commit will tell
+        else:
             reason = MessageClass.NACK_Q_DELETED
             message_position_deleted(core, queue, position, reason)  # DM-3.1.7.1.4-02
     for descriptor in queue.descriptors:

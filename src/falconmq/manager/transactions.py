@@ -25,6 +25,8 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import OperationType, PositionState
 from falconmq.manager.storing import (
     complete_move,
+    dead_letter,
+    expire,
     link_position,
     message_position_available,
     message_position_deleted,
@@ -34,6 +36,7 @@ from falconmq.manager.storing import (
 from falconmq.manager.waiting import end_waits_of_transaction
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.reader import Buffer, Layout, Reader
+from falconmq.wire.user_header import JOURNAL_NEGATIVE
 
 TABLE: Final = "transactions"
 VERSION: Final = 1
@@ -131,8 +134,10 @@ def commit_transaction(core: QueueManagerCore, identifier: UUID) -> None:
     _close(core, transaction)
     while transaction.operations:
         operation = transaction.operations.popleft()  # DM-3.1.4.4-03, DM-3.1.4.4-09
-        if operation.position.state is not PositionState.DELETED:  # or its queue was deleted
+        if operation.position.state is not PositionState.DELETED:
             _commit_operation(core, operation)
+        elif operation.kind is OperationType.ENQUEUE and operation.position.queue.is_deleted:
+            _lose_with_its_queue(core, operation.position)
 
 
 def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation) -> None:
@@ -141,11 +146,23 @@ def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation)
     if operation.kind is OperationType.ENQUEUE:
         message_position_available(core, queue, position)  # DM-3.1.4.4-04
     elif operation.kind is OperationType.DEQUEUE:
-        message_position_deleted(core, queue, position, operation.reason)  # DM-3.1.4.4-05
+        if operation.reason == MessageClass.NACK_RECEIVE_TIMEOUT:
+            expire(core, position)  # the queue says which class that is, and whether it is kept
+        else:
+            message_position_deleted(core, queue, position, operation.reason)  # DM-3.1.4.4-05
     elif target is None or target.is_deleted:
         message_position_available(core, queue, position)  # it has nowhere to go, and stays
     else:
         complete_move(core, position, target)  # DM-3.1.4.4-06, DM-3.1.4.4-07, DM-3.1.4.4-08
+
+
+def _lose_with_its_queue(core: QueueManagerCore, position: MessagePosition) -> None:
+    """The queue was deleted before the message was sent for good: now its sender may know."""
+    queue = position.queue
+    if position.message.packet.user.flags & JOURNAL_NEGATIVE:
+        dead_letter(core, queue, position.message)
+    for subscriber in core.deleted_subscribers:
+        subscriber(queue, position, MessageClass.NACK_Q_DELETED)
 
 
 def abort_transaction(core: QueueManagerCore, identifier: UUID) -> None:

@@ -174,9 +174,10 @@ class IncomingStreams:
         return taken
 
     def forget_queue(self, queue: Queue) -> None:
-        """The queue was deleted: its streams leave the store, and memory when others need room.
+        """The queue was deleted: its streams are forgotten when others need the room.
 
-        Their senders still repeat what we took: it must not come into a new queue of that name.
+        Until then their senders may repeat what we took: it must not come into a new queue of that
+        name, not even after a restart.
         """
         for stream in list(self._streams.values()):
             if stream.queue_number == queue.number:
@@ -197,7 +198,7 @@ class IncomingStreams:
         if not self._dirty:
             return
         for stream in self._dirty:
-            if stream.queue_number and stream.tx_sequence_id:
+            if stream.key and stream.tx_sequence_id:
                 self._core.batch.put(TABLE, stream.key, _record(stream))
         self._dirty.clear()
 
@@ -233,24 +234,27 @@ class IncomingStreams:
             self._dirty[stream] = None
         self._show(stream, queue)
 
-    def _release(self, stream: IncomingStream) -> None:
-        """Take a stream out of the store, and out of what management sees."""
-        if not stream.queue_number:
-            return
-        queue = self._core.queues.get(stream.queue_number)
-        if queue is not None and stream.info in queue.incoming_transfers:
-            queue.incoming_transfers.remove(stream.info)
-        self._core.batch.delete(TABLE, stream.key)
-        self._spellings.clear()
-        stream.queue_number, stream.key, stream.info = NO_QUEUE, b"", None
+    def _release(self, stream: IncomingStream, *, keep: bool = False) -> None:
+        """Take a stream out of what management sees, and out of the store unless it is kept."""
+        if stream.queue_number:
+            queue = self._core.queues.get(stream.queue_number)
+            if queue is not None and stream.info in queue.incoming_transfers:
+                queue.incoming_transfers.remove(stream.info)
+            self._spellings.clear()
+        stream.queue_number, stream.info = NO_QUEUE, None
+        if keep and stream.key and stream.tx_sequence_id:
+            self._dirty[stream] = None
+        elif stream.key:
+            self._core.batch.delete(TABLE, stream.key)
+            stream.key = b""
 
     def _unbind(self, stream: IncomingStream) -> None:
-        """A stream leads to no queue: it is volatile."""
-        self._release(stream)
+        """A stream leads to no queue: it is one of a few; what it took before is remembered."""
+        self._release(stream, keep=True)
         self._hold(stream)
 
     def _hold(self, stream: IncomingStream) -> None:
-        """Keep a stream in memory only, the newest of them; the oldest may go."""
+        """Keep a stream without a queue, the newest of them; the oldest may go."""
         key = stream.source, fold(stream.name)
         self._volatile.pop(key, None)
         self._volatile[key] = stream
@@ -294,8 +298,8 @@ class IncomingStreams:
             record
         )
         end = _RECORD.size + size
-        if end > len(record) or not queue_number:
-            raise damaged_record(TABLE, key, f"a name of {size} bytes, queue {queue_number}")
+        if end > len(record):
+            raise damaged_record(TABLE, key, f"a name of {size} bytes in {len(record)}")
         try:
             name = record[_RECORD.size : end].decode("utf-8", "surrogatepass")
             reply_address = record[end:].decode("utf-8")

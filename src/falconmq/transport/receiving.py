@@ -43,7 +43,7 @@ from falconmq.wire.base_header import TRACE
 from falconmq.wire.guid import NULL_GUID
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.message_properties_header import NEGATIVE_ARRIVAL, POSITIVE_ARRIVAL
-from falconmq.wire.ordering_acks import OrderAck, from_user_message
+from falconmq.wire.ordering_acks import FinalAckBody, OrderAck, from_user_message
 from falconmq.wire.queue_name import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
 from falconmq.wire.reader import Buffer
 from falconmq.wire.security_header import ENCRYPTED_BODY
@@ -207,6 +207,9 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     if is_expired(now, user.sent_time, packet.base.time_to_reach_queue):
         _refuse(transport, packet, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
         return
+    if user.source_queue_manager == transport.guid:
+        _came_back(transport, packet)
+        return
     hops = (user.flags & HOP_COUNT) + 1  # QB-3.1.5.8.2-21
     if hops > HOP_COUNT_MAX:  # QB-3.1.5.8.2-22, QB-A16
         _refuse(transport, packet, MessageClass.NACK_HOP_COUNT_EXCEEDED)
@@ -235,6 +238,16 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     transport.counters["passed on"] += 1
     if packet.base.flags & TRACE:
         send_report(transport.core, transport.settings, passed.packet, next_hop=None)
+
+
+def _came_back(transport: Transport, packet: UserMessage) -> None:
+    """A message of our own went in a circle: it would for ever, so its way ends here."""
+    circle = MessageClass.NACK_HOP_COUNT_EXCEEDED
+    transport.count_refusal(packet, circle)
+    if packet.properties.flags & NEGATIVE_ARRIVAL:
+        send_administration_acknowledgment(transport.core, transport.settings, packet, circle)
+    if packet.transaction is not None:
+        final_ack_received(transport, FinalAckBody.about(packet), circle)
 
 
 def _with_hops(message: StoredMessage, hops: int) -> StoredMessage:
