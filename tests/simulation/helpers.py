@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from falconmq.message import Acknowledge, Journal
-from falconmq.simulation.ledger import Copy, Kind, Ledger
+from falconmq.simulation.copies import Copy, Kind
+from falconmq.simulation.ledger import Ledger
+from falconmq.simulation.life import Life
 from falconmq.simulation.network import Connection, Endpoint, SimulatedNetwork
-from falconmq.simulation.node import Life, Node
+from falconmq.simulation.node import Node
 from falconmq.simulation.run import Simulation
 from falconmq.simulation.topology import connect_nodes
 from falconmq.simulation.workload import Workload

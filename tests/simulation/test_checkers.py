@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from falconmq.message import Acknowledge, Journal
-from falconmq.simulation.checkers import (
-    check_acknowledgements,
-    check_dead_letter,
-    check_journal,
-    check_quiet,
-)
-from falconmq.simulation.ledger import Copy, Kind
-from falconmq.simulation.node import Life
+from falconmq.manager.transactions import create_transaction
+from falconmq.message import Acknowledge
+from falconmq.simulation.checkers import check_acknowledgements, check_quiet
+from falconmq.simulation.copies import RECEIVED, Copy, End, Kind, Place
+from falconmq.simulation.life import Life
 from falconmq.simulation.world import SimulationError
 from falconmq.wire.message_class import MessageClass
 from tests.simulation.helpers import Town, Wire, given_copy
 
-RECEIVED = int(MessageClass.ACK_RECEIVE)
 PURGED = int(MessageClass.NACK_Q_PURGED)
 REACHED = int(MessageClass.ACK_REACH_QUEUE)
 
@@ -106,15 +99,6 @@ def test_bytes_that_are_counted_wrongly_are_noticed(town: Town) -> None:
             {"acknowledgements": Acknowledge.NACK_RECEIVE, "left": [PURGED]},
             "0xc001 is missing",
         ),
-        (
-            {
-                "acknowledgements": Acknowledge.NACK_REACH_QUEUE,
-                "rejection": int(MessageClass.NACK_NOT_TRANSACTIONAL_Q),
-                "inserted": [],
-                "left": [],
-            },
-            "its sender was not told",
-        ),
     ],
 )
 def test_a_wrong_acknowledgement_is_noticed(
@@ -125,32 +109,66 @@ def test_a_wrong_acknowledgement_is_noticed(
         check_acknowledgements(town.ledger, copy)
 
 
+def ended(town: Town, place: Place, reason: int, **changes: object) -> Copy:
+    """A message that came to an end at NODE1, outside its queue, and whose sender wants to know."""
+    end = End(town.nodes[1], place, reason)
+    asked = Acknowledge.NACK_REACH_QUEUE
+    facts = {"ends": [end], "inserted": [], "left": [], "acknowledgements": asked, **changes}
+    return accepted(town, **facts)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
-    ("check", "journal", "left", "found", "problem"),
+    ("place", "reason", "message_class"),
     [
-        (check_journal, Journal.NONE, RECEIVED, 1, "nobody asked for it"),
-        (check_journal, Journal.JOURNAL, RECEIVED, 0, "0 copies are in the sender's journal"),
-        (check_journal, Journal.JOURNAL, RECEIVED, 2, "2 copies are in the sender's journal"),
-        (check_journal, Journal.JOURNAL, PURGED, 1, "nobody received it"),
-        (check_dead_letter, Journal.NONE, PURGED, 1, "nobody asked for that"),
-        (check_dead_letter, Journal.DEAD_LETTER, RECEIVED, 1, "it was received"),
-        (check_dead_letter, Journal.DEAD_LETTER, PURGED, 0, "there are 0 dead letters"),
-        (check_dead_letter, Journal.DEAD_LETTER, PURGED, 2, "there are 2 dead letters"),
+        (Place.DOOR, MessageClass.NACK_NOT_TRANSACTIONAL_Q, MessageClass.NACK_NOT_TRANSACTIONAL_Q),
+        (Place.WAY, MessageClass.NACK_Q_PURGED, MessageClass.NACK_DELETED),
     ],
 )
-def test_a_wrong_copy_at_the_sender_is_noticed(
-    town: Town,
-    check: Callable[..., None],
-    journal: Journal,
-    left: int,
-    found: int,
-    problem: str,
+def test_each_end_has_its_acknowledgement(
+    town: Town, place: Place, reason: int, message_class: int
 ) -> None:
-    copy = accepted(town, journal=journal, left=[left])
-    with pytest.raises(SimulationError, match=problem):
-        check(town.ledger, copy, found)
+    copy = ended(town, place, reason)
+    with pytest.raises(SimulationError, match="is missing"):
+        check_acknowledgements(town.ledger, copy)
+    copy.acks = [message_class]
+    check_acknowledgements(town.ledger, copy)
+    copy.acks = [message_class] * 2
+    with pytest.raises(SimulationError, match="came 2 times"):
+        check_acknowledgements(town.ledger, copy)
 
 
-def test_a_message_that_expired_in_doubt_may_be_received_and_dead_lettered(town: Town) -> None:
-    copy = accepted(town, journal=Journal.DEAD_LETTER, may_expire=True)
-    check_dead_letter(town.ledger, copy, 1)
+def test_who_has_no_room_may_discard_its_acknowledgements(town: Town) -> None:
+    copy = ended(town, Place.DOOR, MessageClass.NACK_NOT_TRANSACTIONAL_Q)
+    town.nodes[0].was_full = True
+    with pytest.raises(SimulationError, match="is missing"):
+        check_acknowledgements(town.ledger, copy)
+    town.nodes[1].was_full = True
+    check_acknowledgements(town.ledger, copy)
+
+
+def test_nobody_need_tell_what_helps_a_stranger(town: Town) -> None:
+    copy = ended(town, Place.DOOR, MessageClass.NACK_BAD_DST_Q)
+    check_acknowledgements(town.ledger, copy)
+    copy.acks = [MessageClass.NACK_BAD_DST_Q]
+    with pytest.raises(SimulationError, match="came unasked"):
+        check_acknowledgements(town.ledger, copy)
+
+
+def test_a_transactional_message_that_ends_at_a_router_is_still_lost(town: Town) -> None:
+    """Its sender sends it again."""
+    ended(town, Place.WAY, MessageClass.NACK_Q_PURGED, acknowledgements=Acknowledge.NONE)
+    with pytest.raises(SimulationError, match="it was lost"):
+        check_quiet(town.ledger, town.network)
+
+
+def test_an_acknowledgement_of_what_was_never_sent_is_noticed(town: Town) -> None:
+    copy = given_copy(town, 1, acks=[REACHED])
+    town.ledger.gone([copy])
+    with pytest.raises(SimulationError, match="yet it was acknowledged"):
+        check_quiet(town.ledger, town.network)
+
+
+def test_a_transaction_that_nobody_ends_is_noticed(town: Town) -> None:
+    create_transaction(town.life().core)
+    with pytest.raises(SimulationError, match="NODE0 has 1 transactions, 0 of them in doubt"):
+        check_quiet(town.ledger, town.network)

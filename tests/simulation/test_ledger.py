@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from falconmq.manager.model import Queue
 from falconmq.manager.positions import MessagePosition
+from falconmq.manager.queues import open_queue
 from falconmq.manager.record import StoredMessage
-from falconmq.simulation.ledger import Copy, Kind
+from falconmq.manager.states import AccessType
+from falconmq.names import parse_format_name
+from falconmq.simulation.copies import Copy, Kind, Place
 from falconmq.simulation.workload import queue_of
 from falconmq.simulation.world import SimulationError
+from falconmq.wire.message_class import MessageClass
 from tests.manager.helpers import message
 from tests.simulation.helpers import Town, given_copy
 
@@ -136,7 +142,93 @@ def test_a_body_that_changed_on_its_way_is_noticed(town: Town) -> None:
         town.ledger.consumed(town.nodes[1], place(town, copy, 1, b"lead").message.packet)
 
 
-def test_a_message_id_that_is_given_twice_is_noticed(town: Town) -> None:
-    town.ledger.accepted([given_copy(town, 1)])
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_message_id_that_is_given_twice_is_noticed(
+    town: Town, kind: Kind, is_accepted: bool
+) -> None:
+    copy = given_copy(town, 1, kind)
+    town.ledger.accepted([copy]) if is_accepted else town.ledger.gone([copy])
     with pytest.raises(SimulationError, match="MessageID was given before"):
         given_copy(town, 1)
+
+
+def test_a_message_that_does_not_say_who_else_got_it_is_noticed(town: Town) -> None:
+    names = (town.workload.name(town.nodes[0], "plain"), town.workload.name(town.nodes[1], "plain"))
+    copy = given_copy(town, 1, destinations=names)
+    town.ledger.accepted([copy])
+    arrive(town, copy, 1)
+    with pytest.raises(SimulationError, match="it was sent to one queue"):
+        town.ledger.consumed(town.nodes[1], place(town, copy, 1).message.packet)
+
+
+def end(town: Town, copy: Copy, reason: int) -> None:
+    """NODE1 refuses a message."""
+    town.ledger.refused(town.nodes[1], place(town, copy, 1).message.packet, reason)
+
+
+def test_an_end_that_there_is_a_reason_for_is_kept(town: Town) -> None:
+    copy = given_copy(town, 1, may_expire=True)
+    end(town, copy, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+    assert [each.place for each in copy.ends] == [Place.DOOR]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        MessageClass.NACK_REACH_QUEUE_TIMEOUT,
+        MessageClass.NACK_BAD_DST_Q,
+        MessageClass.NACK_Q_EXCEED_QUOTA,
+        MessageClass.NACK_HOP_COUNT_EXCEEDED,
+    ],
+)
+def test_a_message_that_is_refused_for_no_reason_is_noticed(town: Town, reason: int) -> None:
+    copy = given_copy(town, 1)
+    with pytest.raises(SimulationError, match="it ended at the door of NODE1"):
+        end(town, copy, reason)
+
+
+def test_a_queue_that_was_deleted_is_a_reason(town: Town) -> None:
+    town.nodes[1].deleted_queues.add("orders")
+    end(town, given_copy(town, 1), MessageClass.NACK_BAD_DST_Q)
+
+
+def test_a_message_that_is_refused_twice_is_noticed(town: Town) -> None:
+    copy = given_copy(town, 1, rejection=MessageClass.NACK_NOT_TRANSACTIONAL_Q)
+    end(town, copy, MessageClass.NACK_NOT_TRANSACTIONAL_Q)
+    with pytest.raises(SimulationError, match="refused it a second time"):
+        end(town, copy, MessageClass.NACK_NOT_TRANSACTIONAL_Q)
+
+
+def test_an_outgoing_queue_that_is_purged_without_anybody_is_noticed(town: Town) -> None:
+    # given a message in an outgoing queue
+    copy = given_copy(town, 1)
+    life = town.life()
+    descriptor = open_queue(life.core, parse_format_name(copy.name), AccessType.SEND)
+    assert descriptor.queue is not None
+    position = replace(place(town, copy, 1), queue=descriptor.queue)
+    # when it leaves it
+    with pytest.raises(SimulationError, match="it ended in an outgoing queue of NODE0"):
+        town.ledger.deleted(town.nodes[0], descriptor.queue, position, MessageClass.NACK_Q_PURGED)
+
+
+def test_an_acknowledgement_that_is_refused_is_noticed(town: Town) -> None:
+    copy = given_copy(town, 1)
+    packet = place(town, copy, 1).message.packet
+    packet.properties.message_class = MessageClass.ACK_RECEIVE
+    with pytest.raises(SimulationError, match="refused an acknowledgement"):
+        town.ledger.refused(town.nodes[1], packet, MessageClass.NACK_BAD_DST_Q)
+
+
+def test_a_transactional_message_may_not_come_again_after_its_queue_was_deleted(
+    town: Town,
+) -> None:
+    copy = given_copy(town, 1)
+    town.ledger.accepted([copy])
+    arrive(town, copy, 1)
+    town.nodes[1].deleted_queues.add("orders")
+    town.nodes[1].crash(silently=True)
+    town.nodes[1].start()
+    town.nodes[1].disk.flush()
+    with pytest.raises(SimulationError, match="a second time"):
+        arrive(town, copy, 2)

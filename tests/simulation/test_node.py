@@ -7,7 +7,7 @@ import pytest
 from falconmq.manager.queues import create_queue
 from falconmq.manager.states import ManagerState
 from falconmq.names import PathName
-from falconmq.simulation.ledger import State
+from falconmq.simulation.copies import State
 from falconmq.simulation.workload import queue_of
 from tests.simulation.helpers import Town
 
@@ -35,7 +35,7 @@ def test_what_was_not_durable_is_gone_after_a_crash_and_the_rest_is_there(town: 
     node, life = town.nodes[0], town.life()
     life.turn(lambda: create_queue(life.core, OFFICE))
     node.disk.flush()
-    lost = PathName.parse(r".\private$\lost")
+    lost = PathName.parse(r".\private$\cellar")
     outcomes: list[bool] = []
     node.disk.store.is_full = True  # so that the commit under way cannot have happened
     life.turn(lambda: create_queue(life.core, lost), outcomes.append)
@@ -43,6 +43,7 @@ def test_what_was_not_durable_is_gone_after_a_crash_and_the_rest_is_there(town: 
     node.crash(silently=True)
     node.disk.store.is_full = False
     node.start()
+    node.disk.flush()
     # then it has the one, not the other, and the truth is known
     assert OFFICE.with_computer(".") in town.life().core.paths
     assert lost.with_computer(".") not in town.life().core.paths
@@ -60,6 +61,27 @@ def test_a_commit_that_fails_brings_memory_back_to_what_the_store_has(town: Town
     assert node.restores
     assert node.life is life
     assert OFFICE.with_computer(".") not in life.core.paths
+
+
+def test_a_node_serves_when_what_it_wrote_at_its_start_is_durable(town: Town) -> None:
+    node = town.nodes[0]
+    node.crash(silently=True)
+    node.start()
+    assert not node.is_up
+    node.disk.flush()
+    assert node.is_up
+
+
+def test_a_node_that_cannot_write_at_its_start_tries_again(town: Town) -> None:
+    node = town.nodes[0]
+    node.crash(silently=True)
+    node.disk.store.is_full = True
+    node.start()
+    town.world.run_until(5.0)
+    assert not node.is_up
+    node.disk.store.is_full = False
+    town.world.run_until(20.0)
+    assert node.is_up
 
 
 def test_a_node_that_stops_in_order_closes_its_connections(town: Town) -> None:

@@ -57,7 +57,7 @@ def test_a_mistake_in_the_code_is_told_with_its_place(monkeypatch: pytest.Monkey
     def broken(*_: object) -> None:
         raise KeyError("nothing here")
 
-    monkeypatch.setattr("falconmq.transport.transport.Transport.turn_done", broken)
+    monkeypatch.setattr("falconmq.transport.transport.Transport.data_received", broken)
     result = run_seed(3)
     assert result.problem.startswith("KeyError at test_seeds.py")
     assert result.story

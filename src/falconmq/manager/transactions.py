@@ -19,13 +19,18 @@ from uuid import UUID
 
 from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
 from falconmq.manager.core import QueueManagerCore
-from falconmq.manager.model import OutgoingQueue, Queue, Transaction, TransactionalOperation
+from falconmq.manager.model import (
+    OutgoingQueue,
+    Queue,
+    QueueProperties,
+    Transaction,
+    TransactionalOperation,
+)
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import OperationType, PositionState
+from falconmq.manager.states import OperationType, PositionState, QueueType
 from falconmq.manager.storing import (
     complete_move,
-    dead_letter,
     expire,
     link_position,
     message_position_available,
@@ -34,9 +39,9 @@ from falconmq.manager.storing import (
     store_again,
 )
 from falconmq.manager.waiting import end_waits_of_transaction
+from falconmq.names import PathName, QueueKind
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.reader import Buffer, Layout, Reader
-from falconmq.wire.user_header import JOURNAL_NEGATIVE
 
 TABLE: Final = "transactions"
 VERSION: Final = 1
@@ -158,11 +163,8 @@ def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation)
 
 def _lose_with_its_queue(core: QueueManagerCore, position: MessagePosition) -> None:
     """The queue was deleted before the message was sent for good: now its sender may know."""
-    queue = position.queue
-    if position.message.packet.user.flags & JOURNAL_NEGATIVE:
-        dead_letter(core, queue, position.message)
     for subscriber in core.deleted_subscribers:
-        subscriber(queue, position, MessageClass.NACK_Q_DELETED)
+        subscriber(position.queue, position, MessageClass.NACK_Q_DELETED)
 
 
 def abort_transaction(core: QueueManagerCore, identifier: UUID) -> None:
@@ -315,7 +317,7 @@ def _decode(core: QueueManagerCore, identifier: UUID, record: Buffer) -> Transac
 def _decode_operation(
     core: QueueManagerCore, transaction: Transaction, reader: Reader
 ) -> TransactionalOperation | None:
-    """One operation with its place locked; None if the message or its queue is gone.
+    """One operation with its place locked; None if the message is gone, or the queue it was in.
 
     An express message that was read is gone with the memory it lived in (DM-3.1.1.12-46).
     """
@@ -325,7 +327,10 @@ def _decode_operation(
         raise reader.refuse(_OPERATION, "Kind", f"{kind} is no kind of operation")
     queue = core.queues.get(number)
     if queue is None:
-        return None
+        if _KINDS[kind] is not OperationType.ENQUEUE:
+            return None
+        lost = _lost_position(core, number, lookup_id, StoredMessage.decode(record))
+        return TransactionalOperation(OperationType.ENQUEUE, lost)
     if _KINDS[kind] is OperationType.ENQUEUE:
         message = StoredMessage.decode(record)
         found = link_position(core, MessagePosition(queue, lookup_id, message))
@@ -340,3 +345,13 @@ def _decode_operation(
         found.state = PositionState.PURGE_PENDING
     found.transaction = transaction
     return TransactionalOperation(_KINDS[kind], found, core.queues.get(target), reason)
+
+
+def _lost_position(
+    core: QueueManagerCore, number: int, lookup_id: int, message: StoredMessage
+) -> MessagePosition:
+    """The place of a message whose queue was deleted; its commit will tell its sender."""
+    path = PathName(core.settings.computer_name, QueueKind.PRIVATE, f"deleted{number}")
+    queue = Queue(number, path, QueueType.PRIVATE, QueueProperties(), core.fetch)
+    queue.is_deleted = True
+    return MessagePosition(queue, lookup_id, message, PositionState.DELETED)

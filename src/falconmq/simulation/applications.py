@@ -1,15 +1,19 @@
 """Applications that work in transactions: several steps with time between them, then the end.
 
 They live in one life of their node. If that ends in between, so does what they had begun; the same
-if a commit fails, for then the queue manager has forgotten their transaction.
+if a commit fails, for then the queue manager has forgotten their transaction. Only what was
+prepared for a coordinator outlives both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from falconmq.errors import TransactionError
+from falconmq.manager import coordinator
 from falconmq.manager.model import ReadResult, Transaction
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.reading import dequeue_message
@@ -18,11 +22,24 @@ from falconmq.manager.transactions import (
     commit_transaction,
     create_transaction,
 )
-from falconmq.simulation.ledger import Copy, Kind
-from falconmq.simulation.node import Life
+from falconmq.simulation.copies import Copy, Kind
+from falconmq.simulation.life import Decision, Life
 
 if TYPE_CHECKING:
     from falconmq.simulation.workload import Workload
+
+
+def read_orders(workload: Workload, life: Life, transaction: Transaction) -> list[MessagePosition]:
+    """Read some transactional messages, as many as there are."""
+    descriptor = workload.open(life, "orders")
+    found: list[MessagePosition] = []
+    for _ in range(workload.world.random.randint(1, 3) if descriptor is not None else 0):
+        assert descriptor is not None
+        result = dequeue_message(life.core, descriptor, timeout=0, transaction=transaction)
+        assert isinstance(result, ReadResult)
+        if result.position is not None:
+            found.append(result.position)
+    return found
 
 
 class SendingTransaction:
@@ -53,10 +70,8 @@ class SendingTransaction:
         self._end()
 
     def _post(self) -> None:
-        letter = self.workload.letter(self.life.node, Kind.TRANSACTIONAL)
-        copy = self.workload.post(self.life, letter, self.transaction)
-        if copy is not None:
-            self.copies.append(copy)
+        letters = self.workload.letters(self.life.node, Kind.TRANSACTIONAL)
+        self.copies += self.workload.post(self.life, letters, self.transaction)
 
     def _end(self) -> None:
         ledger, life, copies = self.workload.ledger, self.life, self.copies
@@ -89,17 +104,10 @@ class ReceivingTransaction:
     def _read(self) -> Transaction:
         core = self.life.core
         transaction = create_transaction(core)
-        descriptor = self.workload.open(self.life, "orders")
-        for _ in range(self.world.random.randint(1, 3)):
-            result = dequeue_message(core, descriptor, timeout=0, transaction=transaction)
-            assert isinstance(result, ReadResult)
-            if result.position is not None:
-                self.found.append(result.position)
+        self.found += read_orders(self.workload, self.life, transaction)
         if self.found and self.world.chance(0.3):
-            letter = self.workload.letter(self.life.node, Kind.TRANSACTIONAL)
-            copy = self.workload.post(self.life, letter, transaction)
-            if copy is not None:
-                self.copies.append(copy)
+            letters = self.workload.letters(self.life.node, Kind.TRANSACTIONAL)
+            self.copies += self.workload.post(self.life, letters, transaction)
         return transaction
 
     def _end(self) -> None:
@@ -128,3 +136,80 @@ class ReceivingTransaction:
         ledger.accepted(self.copies)
         for position in self.found:
             self.workload.consumed(self.life, position)
+
+
+class CoordinatedTransaction:
+    """An application whose transaction an outside coordinator decides (two-phase commit).
+
+    The coordinator survives whatever happens to the node. It decides to commit only if it was told
+    that everything is prepared, and then does not rest until the queue manager has done so.
+    """
+
+    def __init__(self, workload: Workload, life: Life) -> None:
+        self.workload = workload
+        self.life = life
+        self.node = life.node
+        self.world = workload.world
+        self.identifier = UUID(int=self.world.random.getrandbits(128), version=4)
+        self.found: list[MessagePosition] = []
+        self.copies: list[Copy] = []
+        self.decision: Decision  # when everything is prepared
+
+    def begin(self) -> None:
+        self.world.counts["two-phase transaction"] += 1
+        self.life.turn(self._work)
+        self.world.after(self.world.random.uniform(0.0, 2.0), self._prepare)
+
+    def _work(self) -> None:
+        life, workload = self.life, self.workload
+        transaction = coordinator.enlist(life.core, create_transaction(life.core, self.identifier))
+        if self.world.chance(0.3):
+            self.found += read_orders(workload, life, transaction)
+        for _ in range(self.world.random.randint(1, 3)):
+            letters = workload.letters(life.node, Kind.TRANSACTIONAL)
+            self.copies += workload.post(life, letters, transaction)
+
+    def _prepare(self) -> None:
+        life = self.life
+        if life.is_over or self.identifier not in life.core.transactions:
+            self.workload.ledger.gone(self.copies)
+            return
+        life.turn(lambda: coordinator.prepare(life.core, self.identifier), self._prepared)
+
+    def _prepared(self, is_durable: bool) -> None:
+        if not is_durable:
+            self.workload.ledger.gone(self.copies)
+            return
+        has_heard = not self.life.is_over  # else nobody could tell the coordinator
+        is_commit = has_heard and self.world.chance(0.75)
+        self.decision = self.node.decisions[self.identifier] = Decision(is_commit, self._ended)
+        self.world.after(self.world.random.choice((0.0, 0.5, 10.0, 100.0)), self._tell)
+
+    def _tell(self) -> None:
+        """Tell the queue manager, in whatever life it is; again, until that is durable."""
+        node, life, decision = self.node, self.node.life, self.decision
+        if decision.is_told:
+            return  # it has asked, when it started
+        if life is None:
+            self.world.after(5.0, self._tell)
+            return
+        if self.identifier not in life.core.transactions:
+            ledger = self.workload.ledger
+            raise ledger.fail(f"{node.name} has forgotten what it prepared", *self.copies[:1])
+        decision.is_told = True
+        end = coordinator.commit_prepared if decision.is_commit else coordinator.abort_prepared
+        life.turn(lambda: end(life.core, self.identifier), partial(self._ended, life))
+
+    def _ended(self, life: Life, is_durable: bool) -> None:
+        ledger = self.workload.ledger
+        if not is_durable:
+            self.decision.is_told = False
+            self.world.after(1.0, self._tell)
+            return
+        self.world.counts["left in doubt"] += life is not self.life
+        if not self.decision.is_commit:
+            ledger.gone(self.copies)
+            return
+        ledger.accepted(self.copies)
+        for position in self.found:
+            self.workload.consumed(life, position)

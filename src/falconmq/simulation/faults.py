@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from falconmq.manager.core import Settings
 from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.storing import begin_flow_control, end_flow_control
+from falconmq.simulation.administration import Administration
 from falconmq.simulation.network import SimulatedNetwork
 from falconmq.simulation.node import Node
-from falconmq.simulation.workload import Workload
 from falconmq.simulation.world import World
 
+_ROOM: Final = Settings("").quota_kilobytes
 _SMALL_JUMPS: Final = (-3.0, 2.0, -60.0, 45.0)
 _LARGE_JUMPS: Final = (-7200.0, 3600.0, 86_400.0)
 
@@ -29,7 +31,7 @@ class FaultPlan:
     world: World
     network: SimulatedNetwork
     nodes: list[Node]
-    workload: Workload
+    administration: Administration
     seconds: float  # until everything is repaired
     _held: list[tuple[Node, OutgoingQueue]] = field(default_factory=list)
 
@@ -39,6 +41,7 @@ class FaultPlan:
         faults: list[Callable[[], None]] = [
             self._crash,
             self._crash,
+            self._crash_at_commit,
             self._crash_at_commit,
             self._stop,
             self._disk_full,
@@ -52,8 +55,11 @@ class FaultPlan:
             self._change_weather,
             self._hold,
             self._purge,
+            self._purge_outgoing,
+            self._delete,
+            self._delete,
         ]
-        for _ in range(random.choice((0, 1, 2, 4, 6, 10))):
+        for _ in range(random.choice((0, 1, 3, 5, 8, 12))):
             self.world.at(random.uniform(0.0, self.seconds * 0.9), random.choice(faults))
         self.world.at(self.seconds, self.repair)
 
@@ -65,8 +71,10 @@ class FaultPlan:
         for node in self.nodes:
             node.disk.store.is_full = node.disk.is_slow = False
             node.disk.crash_in = 0
+            node.quota_kilobytes = _ROOM
             if node.life is not None:
                 end_flow_control(node.life.core)
+                node.life.core.settings.quota_kilobytes = _ROOM
             if not node.is_up:
                 node.start()
             self._let_go(node)
@@ -114,6 +122,8 @@ class FaultPlan:
         """The power fails at one of the next commits, before or after it is durable."""
         node = self._node()
         node.disk.crash_in = self.world.random.randint(1, 6)
+        if self.world.chance(0.5):  # so slow that timers run out before the commit
+            self._slow(node)
         self.world.after(30.0, lambda: None if node.is_up else node.start())
 
     def _stop(self) -> None:
@@ -139,12 +149,15 @@ class FaultPlan:
         if life is None:
             return
         self._count("throttle", life.node)
+        life.node.was_full = True
         life.turn(lambda: begin_flow_control(life.core))
         seconds = self.world.random.choice((0.5, 5.0, 40.0))
         self.world.after(seconds, lambda: end_flow_control(life.core))
 
     def _slow_disk(self) -> None:
-        node = self._node()
+        self._slow(self._node())
+
+    def _slow(self, node: Node) -> None:
         self._count("slow disk", node)
         node.disk.is_slow = True
 
@@ -196,4 +209,16 @@ class FaultPlan:
                 life.turn(partial(life.transport.resume, queue))
 
     def _purge(self) -> None:
-        self.workload.purge(self._node())
+        self.administration.purge(self._node())
+
+    def _purge_outgoing(self) -> None:
+        self.administration.purge_outgoing(self._node())
+
+    def _delete(self) -> None:
+        """A queue is deleted; sometimes its senders cannot have heard yet what it took."""
+        node = self._node()
+        if self.world.chance(0.5):
+            for other in self.nodes:
+                if other is not node:
+                    self.network.part(node, other, self.world.random.uniform(1.0, 30.0))
+        self.administration.delete(node)

@@ -1,28 +1,39 @@
 """Deliberate mistakes in the protocol, to show that the checkers bite.
 
 Each mutation is one that a programmer could make, and that breaks a promise. `mutated` applies one
-for the length of a `with` block by replacing a function of the transport; the tests run seeds until
-the checkers notice it. A mutation nobody notices means that a promise is not checked.
+for the length of a `with` block by replacing a function of the transport or the manager; the tests
+run seeds until the checkers notice it. A mutation nobody notices means that a promise is not
+checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from falconmq.manager.model import OutgoingQueue
+from falconmq.manager import core as manager_core
+from falconmq.manager import lifecycle, persistence, recovery, storing
+from falconmq.manager.core import RESERVED_NUMBERS, QueueManagerCore
+from falconmq.manager.core import Counter as Numbers
+from falconmq.manager.model import OpenQueueDescriptor, OutgoingQueue, Queue
 from falconmq.manager.positions import MessagePosition
-from falconmq.transport import leaving, loading, ordering, peers, receiving, sending
+from falconmq.manager.record import StoredMessage
+from falconmq.message import Message
+from falconmq.names import SingleFormatName
+from falconmq.transport import leaving, loading, numbering, ordering, peers, receiving, sending
+from falconmq.transport import transport as transport_module
 from falconmq.transport.history import MessageIdHistory
 from falconmq.transport.incoming_streams import IncomingStream, IncomingStreams
 from falconmq.transport.outgoing import Entry, OutgoingTable
 from falconmq.transport.outgoing_streams import OutgoingStreams
+from falconmq.transport.session import Session
 from falconmq.transport.transactional_acks import send_order_ack
 from falconmq.transport.transport import Transport, Turn
+from falconmq.wire.message_class import MessageClass
 from falconmq.wire.transaction_header import TransactionHeader
 
-Replacement = tuple[object, str, Callable[..., Any]]
+Replacement = tuple[object, str, Any]
 """Where, which attribute, and what stands there instead."""
 
 _end_turn = Transport.end_turn
@@ -30,6 +41,10 @@ _finish = sending.finish
 _add = MessageIdHistory.add
 _requeue = OutgoingTable.requeue
 _changed = IncomingStreams._changed  # noqa: SLF001
+_number = storing._number  # noqa: SLF001
+_addressed = storing._addressed  # noqa: SLF001
+_insert = receiving._insert  # noqa: SLF001
+_asked_by = leaving._ASKED_BY  # noqa: SLF001
 
 
 @contextmanager
@@ -154,6 +169,43 @@ def _order_ack_of_what_did_not_come(transport: Transport, stream: IncomingStream
     stream.order_ack_due = None
 
 
+def _number_one_phase_only(
+    core: QueueManagerCore, queue: OutgoingQueue, position: MessagePosition
+) -> None:
+    transaction = position.transaction
+    if transaction is None or transaction.single_phase:
+        _number(core, queue, position)
+
+
+def _same_hops(message: StoredMessage, hops: int) -> StoredMessage:  # noqa: ARG001
+    return message
+
+
+def _reserve_in_memory(core: QueueManagerCore, counter: Numbers) -> None:  # noqa: ARG001
+    counter.ceiling = counter.value + RESERVED_NUMBERS
+
+
+def _address_alone(
+    message: Message, target: OpenQueueDescriptor, destinations: tuple[SingleFormatName, ...]
+) -> Message:
+    return _addressed(message, target, destinations[:0])
+
+
+def _done_without_room(
+    transport: Transport, session: Session, message: StoredMessage, queue: Queue, *rest: str
+) -> bool:
+    """What a full queue manager cannot take counts as taken."""
+    _insert(transport, session, message, queue, *rest)
+    return True
+
+
+def _forget_streams(streams: IncomingStreams, queue: Queue) -> None:
+    for stream in list(streams._streams.values()):  # noqa: SLF001
+        if stream.queue_number == queue.number:
+            streams._release(stream)  # noqa: SLF001
+            streams._drop(stream)  # noqa: SLF001
+
+
 MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "acknowledge before the sync": ((Transport, "end_turn", _acknowledge_before_sync),),
     "send before the sync": ((Transport, "end_turn", _send_before_sync),),
@@ -172,7 +224,7 @@ MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "leave holes in a stream": ((OutgoingTable, "previous_number", _no_bridge),),
     "forget at a restart who waits for a FinalAck": ((loading, "_load_journaled", _nothing),),
     "lose what is to be passed on": ((receiving, "_pass_on", _take_without_passing_on),),
-    "keep the place of what commits late": ((sending, "number", _keep_its_place),),
+    "keep the place of what commits late": ((numbering, "number", _keep_its_place),),
     "take transactional messages twice": ((IncomingStreams, "is_next", _accept_doubles),),
     "keep incoming streams in memory only": ((IncomingStreams, "flush", _nothing),),
     "keep outgoing streams in memory only": ((OutgoingStreams, "flush", _nothing),),
@@ -185,4 +237,34 @@ MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "forget the negative acknowledgement": (
         (receiving, "send_administration_acknowledgment", _never),
     ),
+    "commit in two phases without a place in the stream": (
+        (storing, "_number", _number_one_phase_only),
+    ),
+    "forget at a restart what was prepared": (
+        (lifecycle, "recover", _nothing),
+        (recovery, "recover", _nothing),
+    ),
+    "tell nobody of the messages of a deleted queue": (
+        (
+            leaving,
+            "_ASKED_BY",
+            {r: flag for r, flag in _asked_by.items() if r != MessageClass.NACK_Q_DELETED},
+        ),
+    ),
+    "forget the streams of a deleted queue": ((IncomingStreams, "forget_queue", _forget_streams),),
+    "do not count the hops": ((receiving, "_with_hops", _same_hops),),
+    "keep no dead letter of what expires": ((storing, "dead_letter", _nothing),),
+    "keep no dead letter of what is purged on its way": (
+        (transport_module, "dead_letter", _nothing),
+    ),
+    "keep no dead letter of what finds its queue full": ((receiving, "store_copy", _never),),
+    "do not ask for the application's dead-letter queue": (
+        (storing, "_application_dead_letter_queue", _nothing),
+    ),
+    "say nothing of the other destinations": ((storing, "_addressed", _address_alone),),
+    "give a number again after a crash": (
+        (manager_core, "reserve_numbers", _reserve_in_memory),
+        (persistence, "reserve_numbers", _reserve_in_memory),
+    ),
+    "take for done what there is no room for": ((receiving, "_insert", _done_without_room),),
 }

@@ -21,7 +21,8 @@ from falconmq.transport.settings import PING_PORT
 from falconmq.wire.reader import Buffer
 
 if TYPE_CHECKING:
-    from falconmq.simulation.node import Life, Node
+    from falconmq.simulation.life import Life
+    from falconmq.simulation.node import Node
     from falconmq.transport.peers import Peer
     from falconmq.transport.session import Session
 

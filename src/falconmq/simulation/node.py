@@ -1,57 +1,30 @@
-"""A queue manager of the world: its core, its transport, and the host that runs their turns.
+"""A computer of the world: its disk, its clock and its identity.
 
-How to think about it. A `Node` is a computer with its disk, its clock and its identity. A `Life` is
-what runs on it between a start and a crash or stop: a core, a transport, connections. Whatever the
-world still holds of an earlier life (bytes on their way, timers, answers of the resolver) finds
-that this life is over, and does nothing.
-
-The host does what every host does: run an event, let the transport write its state into the batch,
-take the batch, submit it; when it is durable, settle it and tell the transport in a new turn. If a
-commit fails, memory is restored from the store.
+What runs on it between a start and a crash or stop is a `Life` (`life`). Whatever the world still
+holds of an earlier life (bytes on their way, timers, answers of the resolver) finds that this life
+is over, and does nothing.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from random import Random
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from falconmq.errors import FalconMQError
 from falconmq.manager import lifecycle
-from falconmq.manager.core import QueueManagerCore, Settings
-from falconmq.manager.model import Queue, ReadResult, WaitingRead
-from falconmq.manager.positions import MessagePosition
-from falconmq.manager.states import ConnectionStatus
-from falconmq.simulation.disk import Disk, Submitted
-from falconmq.simulation.network import Endpoint, NodeNetwork, SimulatedNetwork
+from falconmq.manager.core import Settings
+from falconmq.simulation.disk import Disk
+from falconmq.simulation.life import Decision, Life
+from falconmq.simulation.network import SimulatedNetwork
 from falconmq.simulation.world import NodeClock, World
 from falconmq.transport.routing import Router
 from falconmq.transport.settings import PING_PORT, TransportSettings
-from falconmq.transport.transport import Transport
 
 if TYPE_CHECKING:
     from falconmq.simulation.ledger import Ledger
-    from falconmq.transport.peers import Peer
-    from falconmq.transport.session import Session
-    from falconmq.transport.transport import Turn
 
-_T = TypeVar("_T")
-_TICK: Final = 1e-6  # wall times have no finer grain in a float
-_LONGEST_SLEEP: Final = 60.0  # the wall clock may jump while a host sleeps
-
-Outcome = Callable[[bool], None]
-"""Told the truth about a turn: its batch is durable, or it never will be."""
-
-
-@dataclass(slots=True, eq=False)
-class Reader:
-    """The tag of a read that waits: told when its end is durable, or that it failed (None)."""
-
-    ended: Callable[[ReadResult | None], None]
+_SECONDS_TO_TRY_AGAIN: Final = 3.0  # of a queue manager that cannot write when it starts
 
 
 class Node:
@@ -80,6 +53,12 @@ class Node:
         self.disk.failed = self._commit_failed
         self.disk.power_failed = lambda: self.crash(silently=True)
         self.life: Life | None = None
+        self._beginning: Life | None = None  # reads its store, nobody can reach it yet
+        self.quota_kilobytes = Settings(name).quota_kilobytes
+        self.was_full = False  # had no room at some time, and may have discarded answers
+        self.deleted_queues: set[str] = set()  # the names of those that were, at some time
+        self.decisions: dict[UUID, Decision] = {}  # about transactions that are prepared
+        self.purged_outgoing_queues = False
         self.crashes = 0
         self.restores = 0
         self.stops = 0
@@ -91,14 +70,27 @@ class Node:
         return self.life is not None
 
     def start(self) -> None:
-        """Begin a life, with what the disk has."""
-        assert self.life is None
-        self.life = Life(self)
-        self.life.start()
+        """Begin a life, with what the disk has; it serves when what it wrote first is durable."""
+        if self.life is not None or self._beginning is not None:
+            return
+        life = self._beginning = Life(self)
+        life.begin(lambda is_durable: self._begun(life, is_durable))
+
+    def _begun(self, life: Life, is_durable: bool) -> None:
+        if life.is_over or self._beginning is not life:
+            return
+        self._beginning = None
+        if is_durable:
+            self.life = life
+            return
+        life.is_over = True
+        life.forget()
+        self.world.note(self.name, "cannot start")
+        self.world.after(_SECONDS_TO_TRY_AGAIN, self.start)
 
     def crash(self, *, silently: bool) -> None:
         """The power fails. Peers hear of it, or `silently` never."""
-        life, self.life = self.life, None
+        life, self.life, self._beginning = self.life or self._beginning, None, None
         if life is None:
             return
         self.crashes += 1
@@ -140,220 +132,3 @@ class Node:
         self.restores += 1
         if self.life is not None:
             self.life.restore()
-
-
-class Life:
-    """One run of the queue manager on a node."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.world = node.world
-        self.is_over = False
-        settings = Settings(node.name, local_names=frozenset({node.name, node.address}))
-        random = Random(node.world.random.getrandbits(64))  # noqa: S311 - repeatable chance
-        self.core = QueueManagerCore(node.identifier, node.disk.store, node.clock, random, settings)
-        self.network = NodeNetwork(node.network, self)
-        self.transport = Transport(self.core, self.network, node.router, node.settings)
-        self._observed: list[Callable[[], None]] = []  # of the turn that runs
-        self._done: deque[Turn] = deque()  # durable, the transport is not told yet
-        self._is_telling = False
-        self._wake_at: float | None = None
-        self.turns = 0
-
-    @property
-    def is_current(self) -> bool:
-        return not self.is_over
-
-    def start(self) -> None:
-        core = self.core
-        core.available_subscribers.append(self._available)
-        core.deleted_subscribers.append(self._deleted)
-        self.turn(self._initialize)
-
-    def _available(self, queue: Queue, position: MessagePosition) -> None:
-        ledger = self.node.ledger
-        ledger.seen(self.node, queue, position)
-        if position.message.is_recoverable:
-            self._observed.append(lambda: ledger.available(self.node, queue, position))
-        else:  # it lives in memory: nothing has to be durable first
-            ledger.available(self.node, queue, position)
-
-    def _deleted(self, queue: Queue, position: MessagePosition, reason: int) -> None:
-        ledger = self.node.ledger
-        if position.message.is_recoverable:
-            self._observed.append(lambda: ledger.deleted(self.node, queue, position, reason))
-        else:
-            ledger.deleted(self.node, queue, position, reason)
-
-    def _initialize(self) -> None:
-        lifecycle.initialize(self.core)
-        self.transport.start()
-
-    # Turns
-
-    def turn(self, event: Callable[[], _T], outcome: Outcome | None = None) -> _T:
-        """Run one event; `outcome` hears whether its batch became durable."""
-        self.turns += 1
-        result = event()
-        self._submit(outcome)
-        return result
-
-    def _submit(self, outcome: Outcome | None = None) -> None:
-        turn = self.transport.end_turn()
-        batch, positions, woken = self.core.take_batch()
-        observed, self._observed = self._observed, []
-
-        def settled(is_durable: bool) -> None:
-            if outcome is not None:
-                outcome(is_durable)
-            if is_durable:
-                for action in observed:
-                    action()
-
-        if batch.operations:
-            self.node.disk.submit(Submitted(batch, lambda: self._durable(turn, positions), settled))
-        else:
-            settled(True)
-            self._stand_in_line(turn)
-        for read in woken:
-            self._wake(read, has_batch=bool(batch.operations))
-        self._tell_transport()
-        self._arm()
-
-    def _stand_in_line(self, turn: Turn | None) -> None:
-        """A turn without a batch waits too: what it saw may be in a batch before it."""
-        last = self.node.disk.last
-        if turn is None:
-            return
-        if last is None:
-            self._done.append(turn)
-            return
-        before = last.done
-
-        def both() -> None:
-            before()
-            self._durable(turn, [])
-
-        last.done = both
-
-    def _durable(self, turn: Turn | None, positions: list[MessagePosition]) -> None:
-        if self.is_over:
-            return
-        lifecycle.settle(self.core, positions)
-        if turn is not None:
-            self._done.append(turn)
-            self._tell_transport()
-
-    def _tell_transport(self) -> None:
-        """Every turn that is durable, each in a turn of its own: a loop, not a recursion."""
-        if self._is_telling:
-            return
-        self._is_telling = True
-        try:
-            while self._done and not self.is_over:
-                turn = self._done.popleft()
-                self.turn(partial(self.transport.turn_done, turn))
-        finally:
-            self._is_telling = False
-
-    def _wake(self, read: WaitingRead, *, has_batch: bool) -> None:
-        """Tell a reader, when the batch is durable before which nobody may see its message."""
-        if not isinstance(read.tag, Reader):
-            return
-        reader, result = read.tag, read.result
-        self.when_durable(
-            None if result is None else result.position,
-            lambda ok: reader.ended(result if ok else None),
-            has_batch=has_batch,
-        )
-
-    def when_durable(
-        self, position: MessagePosition | None, outcome: Outcome, *, has_batch: bool
-    ) -> None:
-        """Wait for the batch of the last turn, or of the message that was read in it."""
-        last = self.node.disk.last
-        is_pending = position is not None and position.is_written and not position.is_stored
-        if last is None or not (has_batch or is_pending):
-            outcome(True)
-            return
-        before = last.outcome
-
-        def both(ok: bool) -> None:
-            before(ok)
-            outcome(ok)
-
-        last.outcome = both
-
-    def restore(self) -> None:
-        """A commit failed: memory goes back to what the store has."""
-        self._done.clear()
-        self._observed.clear()
-        lifecycle.restore(self.core)
-        self.transport.restored()
-        self._submit()
-
-    def forget(self) -> None:
-        """Nothing of this life is used any more."""
-        self._done.clear()
-        self._observed.clear()
-
-    # Timers
-
-    def _arm(self) -> None:
-        if self.is_over:
-            return
-        seconds = self.core.next_deadline()
-        if seconds is None:
-            return
-        time = self.world.now + min(max(seconds, _TICK), _LONGEST_SLEEP * 30)
-        if self._wake_at is None or time < self._wake_at:
-            self._wake_at = time
-            self.world.at(time, lambda: self._alarm(time))
-
-    def _alarm(self, time: float) -> None:
-        if self.is_over or self._wake_at != time:
-            return
-        self._wake_at = None
-        if self.core.next_deadline() == 0.0:
-            self.turn(self.core.run_timers)
-        else:
-            self._arm()
-
-    def clock_jumped(self) -> None:
-        self.turn(self.core.run_timers)
-
-    # What the network calls
-
-    def accepted(self, end: Endpoint, address: str) -> bool:
-        session = self.turn(lambda: self.transport.accepted(end, address))
-        end.session = session
-        return session is not None
-
-    def connected(self, session: Session, end: Endpoint) -> None:
-        if self.is_over:
-            return
-        end.session = session
-        if end.is_lost:
-            status = ConnectionStatus.SOCKET_CONNECT_FAILURE
-            self.turn(lambda: self.transport.connect_failed(session, status, "reset"))
-            return
-        self.turn(lambda: self.transport.connected(session, end))
-
-    def connect_failed(self, session: Session, status: ConnectionStatus, problem: str) -> None:
-        if not self.is_over:
-            self.turn(lambda: self.transport.connect_failed(session, status, problem))
-
-    def data_received(self, end: Endpoint, data: bytes) -> None:
-        session = end.session
-        if self.is_over or end.is_closed or end.is_lost or session is None:
-            return
-        self.turn(lambda: self.transport.data_received(session, data))
-
-    def connection_lost(self, end: Endpoint, problem: str) -> None:
-        session = end.session
-        if not self.is_over and session is not None:
-            self.turn(lambda: self.transport.connection_lost(session, problem))
-
-    def resolved(self, peer: Peer, addresses: Sequence[str], problem: str) -> None:
-        if not self.is_over:
-            self.turn(lambda: self.transport.resolved(peer, addresses, problem))

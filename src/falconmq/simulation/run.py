@@ -12,10 +12,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from uuid import UUID
 
+from falconmq.simulation.administration import Administration
 from falconmq.simulation.checkers import check_quiet
+from falconmq.simulation.copies import State
 from falconmq.simulation.faults import FaultPlan
-from falconmq.simulation.ledger import Ledger, State
+from falconmq.simulation.ledger import Ledger
 from falconmq.simulation.network import SimulatedNetwork
 from falconmq.simulation.node import Node
 from falconmq.simulation.topology import connect_nodes
@@ -51,8 +54,12 @@ class Simulation:
         self.network = SimulatedNetwork(world)
         self.nodes = [self._node(number) for number in range(random.choice((2, 2, 3, 3, 4, 4)))]
         self.ledger.nodes = self.nodes
-        connect_nodes(world, self.nodes)
-        self.workload = Workload(world, self.nodes, self.ledger)
+        ghost = None
+        if len(self.nodes) > 2 and random.random() < 0.15:
+            world.counts["ways in a circle"] += 1
+            ghost = UUID(int=random.getrandbits(128), version=4)
+        connect_nodes(world, self.nodes, ghost)
+        self.workload = Workload(world, self.nodes, self.ledger, ghost)
         self.seconds = random.choice((20.0, 60.0, 200.0, 600.0))
 
     def _node(self, number: int) -> Node:
@@ -63,7 +70,7 @@ class Simulation:
             ping_answered=True,  # who does not answer is never connected to
             send_insecure_nacks=random.random() < 0.5,
         )
-        return Node(
+        node = Node(
             self.world,
             self.network,
             self.ledger,
@@ -71,6 +78,10 @@ class Simulation:
             address=f"10.0.0.{number + 1}",
             settings=settings,
         )
+        if random.random() < 0.05:
+            self.world.counts["small quota"] += 1
+            node.quota_kilobytes, node.was_full = random.choice((12, 40)), True
+        return node
 
     def run(self) -> None:
         """Everything; SimulationError if a promise was broken."""
@@ -80,7 +91,7 @@ class Simulation:
             node.disk.flush()
             self.workload.create_queues(node)
         world.run_until(1.0)
-        plan = FaultPlan(world, self.network, self.nodes, self.workload, self.seconds)
+        plan = FaultPlan(world, self.network, self.nodes, Administration(world), self.seconds)
         plan.schedule()
         for _ in range(random.randint(8, 45)):
             node = random.choice(self.nodes)

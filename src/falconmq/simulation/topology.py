@@ -9,11 +9,12 @@ from falconmq.simulation.world import World
 from falconmq.transport.routing import StaticRouter
 
 
-def connect_nodes(world: World, nodes: list[Node]) -> None:
+def connect_nodes(world: World, nodes: list[Node], ghost: UUID | None = None) -> None:
     """Give every node a router: to everybody directly, along a line, through a hub, or in a square.
 
     In a square there are two ways to the opposite corner: what went the one way may be overtaken by
-    what goes the other.
+    what goes the other. To the queue manager `ghost`, which is nowhere, all ways end in a circle:
+    the first two nodes send it to each other, their own messages and those of others.
     """
     shapes = {"mesh": _mesh, "line": _line, "hub": _hub}
     if len(nodes) == 4:
@@ -25,6 +26,8 @@ def connect_nodes(world: World, nodes: list[Node]) -> None:
             hops = shape(here, there)
             if other is not node and hops != [there]:
                 routes[other.identifier] = [nodes[hop].identifier for hop in hops]
+        if ghost is not None:
+            routes[ghost] = [nodes[0 if here else 1].identifier]
         hosts = {other.identifier: other.name for other in nodes if other is not node}
         node.router = StaticRouter(hosts, routes)
 

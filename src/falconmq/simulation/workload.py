@@ -3,21 +3,25 @@
 Every node has the same queues. Applications die with their node and go on when it is back; what
 they had begun is over then.
 
-    plain     takes messages outside transactions; has its own journal
-    orders    transactional
-    small     as plain, but soon full
-    admin     where acknowledgements go
-    missing   does not exist
+    plain           takes messages outside transactions; has its own journal
+    orders          transactional
+    small           as plain, but soon full
+    admin           where acknowledgements go
+    lost            where some applications want their dead letters
+    lost_orders     the same for transactional ones
+    missing         does not exist
+    nowhere         at a queue manager that does not exist; the ways to it go in a circle
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
+from uuid import UUID
 
 from falconmq.embedded.messages import to_stored
-from falconmq.errors import MqStatus
+from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.model import (
     OpenQueueDescriptor,
     Queue,
@@ -26,20 +30,32 @@ from falconmq.manager.model import (
     Transaction,
 )
 from falconmq.manager.positions import MessagePosition
-from falconmq.manager.queues import close_queue, create_queue, open_queue, purge_queue
+from falconmq.manager.queues import (
+    close_queue,
+    create_queue,
+    open_queue,
+)
 from falconmq.manager.reading import dequeue_message
-from falconmq.manager.states import AccessType, EnqueueStatus
-from falconmq.manager.storing import enqueue_message
+from falconmq.manager.record import StoredMessage
+from falconmq.manager.states import AccessType
+from falconmq.manager.storing import address_copies, enqueue_message_to_open_queue
 from falconmq.message import Acknowledge, Delivery, Journal, Message, MessageTransaction
 from falconmq.names import (
+    FormatName,
     MultipleElementFormatName,
     PathName,
     SingleFormatName,
     parse_format_name,
 )
-from falconmq.simulation.applications import ReceivingTransaction, SendingTransaction
-from falconmq.simulation.ledger import Copy, Kind, Ledger
-from falconmq.simulation.node import Life, Node, Reader
+from falconmq.simulation.applications import (
+    CoordinatedTransaction,
+    ReceivingTransaction,
+    SendingTransaction,
+)
+from falconmq.simulation.copies import OWN_DEAD_LETTERS, Copy, Kind
+from falconmq.simulation.ledger import MISSING, NOWHERE, SMALL, Ledger
+from falconmq.simulation.life import Life, Reader
+from falconmq.simulation.node import Node
 from falconmq.simulation.world import World
 from falconmq.wire.message_class import MessageClass
 
@@ -48,8 +64,12 @@ QUEUES: Final = {
     "orders": QueueProperties(transactional=True),
     "small": QueueProperties(quota_kilobytes=2),
     "admin": QueueProperties(),
+    "lost": QueueProperties(),
+    "lost_orders": QueueProperties(transactional=True),
 }
-_PATHS: Final = {name: PathName.parse(rf".\private$\{name}") for name in QUEUES}
+PATHS: Final = {name: PathName.parse(rf".\private$\{name}") for name in QUEUES}
+_READ: Final = tuple(name for name in QUEUES if name not in OWN_DEAD_LETTERS)
+_NO_QUEUE: Final = 0x7FFF  # a number that no queue has
 _KINDS: Final = (Kind.EXPRESS, Kind.RECOVERABLE, Kind.TRANSACTIONAL, Kind.TRANSACTIONAL)
 _SECONDS_TO_REACH: Final = (2, 20, 60)
 _SECONDS_TO_BE_RECEIVED: Final = (5, 60, 300)
@@ -74,6 +94,7 @@ class Letter:
     message: Message
     may_expire: bool
     may_time_out: bool
+    own_dead_letter_queue: str = ""  # of the application, if it takes the message
 
 
 @dataclass(eq=False)
@@ -83,6 +104,7 @@ class Workload:
     world: World
     nodes: list[Node]
     ledger: Ledger
+    ghost: UUID | None = None  # a queue manager that is nowhere
     numbers: dict[tuple[str, str], int] = field(default_factory=dict)  # private queue numbers
     opened: dict[tuple[Life, str], OpenQueueDescriptor] = field(default_factory=dict)
 
@@ -94,7 +116,7 @@ class Workload:
 
         def create() -> None:
             for name, properties in QUEUES.items():
-                queue = create_queue(life.core, _PATHS[name], properties)
+                queue = create_queue(life.core, PATHS[name], replace(properties))
                 self.numbers[node.name, name] = queue.private_queue_number
 
         life.turn(create)
@@ -109,29 +131,28 @@ class Workload:
             return
         kind = random.choice(_KINDS)
         if kind is Kind.TRANSACTIONAL:
-            SendingTransaction(self, life).begin()
+            application = CoordinatedTransaction if random.random() < 0.2 else SendingTransaction
+            application(self, life).begin()
             return
-        several = random.random() < 0.1
-        letters = [self.letter(node, kind) for _ in range(random.randint(2, 3) if several else 1)]
-        if several:
-            for letter in letters[1:]:
-                letter.message = letters[0].message
-                letter.may_expire = letters[0].may_expire
-                letter.may_time_out = letters[0].may_time_out
+        letters = self.letters(node, kind)
         copies: list[Copy] = []
 
         def done(is_durable: bool) -> None:
             self.ledger.accepted(copies) if is_durable else self.ledger.gone(copies)
 
-        life.turn(lambda: self._post_all(life, letters, copies), done)
+        life.turn(lambda: copies.extend(self.post(life, letters)), done)
 
-    def _post_all(self, life: Life, letters: list[Letter], copies: list[Copy]) -> None:
-        """Copies to several queues at once: the first refusal ends it, as in 3.1.7.1.27."""
-        for letter in letters:
-            copy = self.post(life, letter)
-            if copy is None:
-                return
-            copies.append(copy)
+    def letters(self, node: Node, kind: Kind) -> list[Letter]:
+        """Draw a message and its destinations: most have one."""
+        random = self.world.random
+        several = random.random() < 0.1
+        letters = [self.letter(node, kind) for _ in range(random.randint(2, 3) if several else 1)]
+        first = letters[0]
+        for letter in letters[1:]:
+            letter.message = first.message
+            letter.may_expire, letter.may_time_out = first.may_expire, first.may_time_out
+            letter.own_dead_letter_queue = first.own_dead_letter_queue
+        return letters
 
     def letter(self, node: Node, kind: Kind) -> Letter:
         """Draw a message and where it goes."""
@@ -142,11 +163,14 @@ class Workload:
         queue = right
         lot = random.random()
         if target is not node and lot < 0.05:
-            queue = "missing"
+            queue = MISSING
         elif target is not node and lot < 0.1:
             queue = wrong
+        elif self.ghost is not None and lot < 0.2:
+            target = next(other for other in self.nodes if other is not node)  # in the circle
+            queue = NOWHERE
         elif lot < 0.2 and kind is not Kind.TRANSACTIONAL:
-            queue = "small"
+            queue = SMALL
         may_expire, may_time_out = random.random() < 0.1, random.random() < 0.1
         acknowledgements = random.choice(_FLAGS)
         message = Message(
@@ -164,7 +188,19 @@ class Workload:
         if acknowledgements:
             message.administration_queue = self.name(node, "admin")
         name = self.name(target, queue)
-        return Letter(kind, target, queue, name, message, may_expire, may_time_out)
+        letter = Letter(kind, target, queue, name, message, may_expire, may_time_out)
+        if random.random() < 0.3:
+            self._name_dead_letter_queue(node, letter)
+        return letter
+
+    def _name_dead_letter_queue(self, node: Node, letter: Letter) -> None:
+        """The application has a dead-letter queue; some name one that does not take the message."""
+        right, wrong = OWN_DEAD_LETTERS
+        if letter.kind is Kind.TRANSACTIONAL:
+            right, wrong = wrong, right
+        name = wrong if self.world.chance(0.2) else right
+        letter.message.dead_letter_queue = rf"{node.name}\private$\{name}"
+        letter.own_dead_letter_queue = name if name == right else ""
 
     def _size(self) -> int:
         lot = self.world.random.random()
@@ -174,7 +210,9 @@ class Workload:
 
     def name(self, node: Node, queue: str) -> SingleFormatName:
         """One of the names of a queue."""
-        number = self.numbers.get((node.name, queue), 0x7FFF)
+        if queue == NOWHERE:
+            return _parse(rf"PRIVATE={self.ghost}\{_NO_QUEUE:08x}")
+        number = self._number(node, queue)
         texts = (
             rf"DIRECT=TCP:{node.address}\private$\{queue}",
             rf"DIRECT=OS:{node.name}\private$\{queue}",
@@ -182,19 +220,56 @@ class Workload:
         )
         return _parse(self.world.random.choice(texts))
 
+    def _number(self, node: Node, queue: str) -> int:
+        """The number of a private queue as its senders know it: as it was when they last asked."""
+        life = node.life
+        found = None if life is None or queue not in PATHS else life.core.paths.get(PATHS[queue])
+        if found is not None:
+            self.numbers[node.name, queue] = found.private_queue_number
+        return self.numbers.get((node.name, queue), _NO_QUEUE)
+
     def post(
-        self, life: Life, letter: Letter, transaction: Transaction | None = None
-    ) -> Copy | None:
-        """Put one message into its queue, here or outgoing; None if it is refused."""
-        core, message = life.core, letter.message
+        self, life: Life, letters: list[Letter], transaction: Transaction | None = None
+    ) -> list[Copy]:
+        """Put a message into its queue or queues, here or outgoing; those copies that were taken.
+
+        The first refusal ends it, as in 3.1.7.1.27.
+        """
+        core, letter = life.core, letters[0]
         # The numbers of a stream are given when the transaction commits.
         place = None if transaction is None else MessageTransaction(1, 1, 0, transaction.wire_id)
-        descriptor = open_queue(core, letter.name, AccessType.SEND)
-        queue = descriptor.queue
-        assert queue is not None
-        stored = to_stored(core, message, letter.name, None, place)
-        user = stored.packet.user
-        copy = Copy(
+        names = tuple(letter.name for letter in letters)
+        name: FormatName = letter.name if len(names) == 1 else MultipleElementFormatName(names)
+        letter.message.destinations = ()
+        try:
+            descriptor = open_queue(core, name, AccessType.SEND)
+        except QueueError:  # a queue of ours that is not there
+            return []
+        by_name = {letter.name: letter for letter in letters}  # opening leaves doubles out
+        opened = descriptor.format_name
+        several = opened.elements if isinstance(opened, MultipleElementFormatName) else ()
+        stored, copies = [], []
+        for message in address_copies(descriptor, letter.message):
+            assert message.destination is not None
+            stored.append(to_stored(core, message, message.destination, None, place))
+            addressee = by_name[message.destination]
+            copies.append(self._copy(life, addressee, stored[-1], several))
+            self.ledger.asked(copies[-1])
+        enqueue_message_to_open_queue(core, descriptor, stored, transaction)
+        close_queue(core, descriptor)
+        taken = [copy for copy, each in zip(copies, stored, strict=True) if each.arrival_time]
+        self.ledger.gone(copies[len(taken) :])
+        return taken
+
+    def _copy(
+        self,
+        life: Life,
+        letter: Letter,
+        stored: StoredMessage,
+        destinations: tuple[SingleFormatName, ...],
+    ) -> Copy:
+        user, message = stored.packet.user, letter.message
+        return Copy(
             (user.source_queue_manager, user.message_id),
             self.ledger.next_number(),
             letter.kind,
@@ -207,14 +282,9 @@ class Workload:
             Acknowledge(message.acknowledgements),
             letter.may_expire or letter.may_time_out,  # on its way both count: QB-A44
             _rejection(letter),
+            destinations,
+            letter.own_dead_letter_queue,
         )
-        self.ledger.asked(copy)
-        status = enqueue_message(core, queue, stored, transaction)
-        close_queue(core, descriptor)
-        if status is not EnqueueStatus.OK:
-            self.ledger.gone([copy])
-            return None
-        return copy
 
     # Receiving
 
@@ -240,7 +310,10 @@ class Workload:
         return bool(found)
 
     def _take(self, life: Life, queue: str, found: list[MessagePosition]) -> None:
-        result = dequeue_message(life.core, self.open(life, queue), timeout=0)
+        descriptor = self.open(life, queue)
+        if descriptor is None:
+            return
+        result = dequeue_message(life.core, descriptor, timeout=0)
         assert isinstance(result, ReadResult)
         if result.position is not None:
             found.append(result.position)
@@ -252,6 +325,8 @@ class Workload:
 
     def _receive_waiting(self, life: Life, queue: str) -> None:
         descriptor = self.open(life, queue)
+        if descriptor is None:
+            return
 
         def ended(result: ReadResult | None) -> None:
             if result is not None and result.status is MqStatus.OK and result.position is not None:
@@ -271,27 +346,21 @@ class Workload:
         """When everything that was observed in the same turn is in the book too."""
         self.ledger.consumed(life.node, position.message.packet)
 
-    def open(self, life: Life, queue: str) -> OpenQueueDescriptor:
-        """The queue as the readers of a node have it open, from one life to the next."""
+    def open(self, life: Life, queue: str) -> OpenQueueDescriptor | None:
+        """The queue as the readers of a node have it open; None if it is not there."""
         descriptor = self.opened.get((life, queue))
-        if descriptor is None:
+        if descriptor is None or descriptor.queue is None:
             name = rf"DIRECT=OS:{life.node.name}\private$\{queue}"
-            descriptor = open_queue(life.core, _parse(name), AccessType.RECEIVE)
+            try:
+                descriptor = open_queue(life.core, _parse(name), AccessType.RECEIVE)
+            except QueueError:
+                return None
             self.opened[life, queue] = descriptor
         return descriptor
 
-    def purge(self, node: Node) -> None:
-        life = node.life
-        if life is None:
-            return
-        name = self.world.random.choice(("plain", "orders"))
-        self.world.counts["purge"] += 1
-        self.world.note(node.name, "purges %s", name)
-        life.turn(lambda: purge_queue(life.core, queue_of(life, name)))
-
     def drain(self, node: Node) -> None:
         """Read everything that is left."""
-        for queue in QUEUES:
+        for queue in _READ:
             life = node.life
             assert life is not None
             while len(queue_of(life, queue).positions) and self.receive_now(life, queue):
@@ -307,12 +376,14 @@ def _parse(text: str) -> SingleFormatName:
 
 def queue_of(life: Life, name: str) -> Queue:
     """The queue with this name in the present life of a node."""
-    return life.core.paths[_PATHS[name]]
+    return life.core.paths[PATHS[name]]
 
 
 def _rejection(letter: Letter) -> int:
-    if letter.queue == "missing":
+    if letter.queue == MISSING:
         return MessageClass.NACK_BAD_DST_Q
+    if letter.queue == NOWHERE:
+        return MessageClass.NACK_HOP_COUNT_EXCEEDED
     if letter.kind is Kind.TRANSACTIONAL:
         wrong = letter.queue != "orders"
         return MessageClass.NACK_NOT_TRANSACTIONAL_Q if wrong else 0

@@ -17,7 +17,7 @@ from typing import Final
 
 START_TIME: Final = 1_700_000_000.0
 _EVENTS_KEPT: Final = 3000
-_EVENTS_MAX: Final = 400_000  # a run that needs more goes round in circles
+_EVENTS_MAX: Final = 200_000  # a run that needs more goes round in circles
 
 Note = tuple[float, str, str, tuple[object, ...]]
 
