@@ -612,7 +612,7 @@ def test_a_seek_backward_finds_the_previous_available_place(queue: Queue, five: 
         assert (found.lookup_id if found else None) == expected
 
 
-@pytest.mark.requirement("DM-3.1.7.3.2-09", "DM-3.1.7.3.2-10")
+@pytest.mark.requirement("DM-3.1.7.3.2-09", "DM-3.1.7.3.2-10", "DM-3.1.1.12-03")
 def test_a_seek_stops_at_a_locked_message_only_to_peek_and_only_if_it_allows_it(
     core: QueueManagerCore, queue: Queue, reader: OpenQueueDescriptor
 ) -> None:
