@@ -726,3 +726,18 @@ def test_what_expired_in_its_own_transaction_stays_so_if_the_clock_is_set_back()
     # then it is a dead letter all the same
     assert events.reasons == [MessageClass.NACK_RECEIVE_TIMEOUT]
     assert bodies(core.transactional_dead_letter) == [b"a"]
+
+
+def test_a_commit_does_not_succeed_without_the_deletion_of_the_queue_it_read_from() -> None:
+    # given a message that a transaction has read, and its queue deleted, not durable yet
+    core = make_core()
+    queue = given_transactional_queue(core, "orders", "a")
+    transaction = create_transaction(core)
+    receive_in(core, queue, transaction)
+    delete_queue(core, queue)
+    core.take_batch()
+    # when the transaction commits
+    commit_transaction(core, transaction.identifier)
+    # then its batch is not empty: it waits in line, and fails if the deletion does
+    batch, _, _ = core.take_batch()
+    assert [table for table, _, value in batch.operations if value is None] == ["messages"]

@@ -18,7 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
-from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.core import QueueManagerCore, message_key
 from falconmq.manager.model import (
     OutgoingQueue,
     Queue,
@@ -143,6 +143,8 @@ def commit_transaction(core: QueueManagerCore, identifier: UUID) -> None:
             _commit_operation(core, operation)
         elif operation.kind is OperationType.ENQUEUE and operation.position.queue.is_deleted:
             _lose_with_its_queue(core, operation.position)
+        elif operation.kind is OperationType.DEQUEUE:
+            _read_for_good(core, operation.position)
 
 
 def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation) -> None:
@@ -159,6 +161,15 @@ def _commit_operation(core: QueueManagerCore, operation: TransactionalOperation)
         message_position_available(core, queue, position)  # it has nowhere to go, and stays
     else:
         complete_move(core, position, target)  # DM-3.1.4.4-06, DM-3.1.4.4-07, DM-3.1.4.4-08
+
+
+def _read_for_good(core: QueueManagerCore, position: MessagePosition) -> None:
+    """A message that was read went with its queue. If that deletion fails, so must this commit:
+
+    else the message would come back and be read again. So the batch is not empty.
+    """
+    if position.is_written:
+        core.batch.delete("messages", message_key(position.queue.number, position.lookup_id))
 
 
 def _lose_with_its_queue(core: QueueManagerCore, position: MessagePosition) -> None:

@@ -203,12 +203,12 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     """A message for another queue manager (MQQB 3.1.5.8.2, 3.1.5.8.5): one hop more."""
     packet = message.packet
     user = packet.user
+    if user.source_queue_manager == transport.guid:
+        _came_back(transport, packet)
+        return
     now = int(transport.core.clock.time())
     if is_expired(now, user.sent_time, packet.base.time_to_reach_queue):
         _refuse(transport, packet, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
-        return
-    if user.source_queue_manager == transport.guid:
-        _came_back(transport, packet)
         return
     hops = (user.flags & HOP_COUNT) + 1  # QB-3.1.5.8.2-21
     if hops > HOP_COUNT_MAX:  # QB-3.1.5.8.2-22, QB-A16
