@@ -596,3 +596,12 @@ def test_session_acks_one_by_one_are_no_reason_to_close() -> None:
     assert not peer.is_closed
     assert len(scene.node.core.timers.monotonic) < 100
     scene.check_bystander()
+
+
+def test_a_peer_that_breaks_a_rule_is_counted_and_one_that_leaves_is_not() -> None:
+    scene = Scene()
+    scene.peer().open().hang_up()
+    counted = "sessions closed for what a peer sent"
+    assert scene.node.transport.counters[counted] == 0
+    scene.peer().open().write(b"GET / HTTP/1.1\r\n\r\n")
+    assert scene.node.transport.counters[counted] == 1

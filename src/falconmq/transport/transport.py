@@ -250,6 +250,8 @@ class Transport:
             return
         was_waiting = session.state is SessionState.WAITING_ECR_MSG
         session.receive_data(data, self.now)
+        if session.state is SessionState.CLOSED:
+            self.counters["sessions closed for what a peer sent"] += 1
         if was_waiting and session.state not in (SessionState.WAITING_ECR_MSG, SessionState.CLOSED):
             for peer in connection.peers:
                 peers.record(self, peer, ConnectionStatus.ESTABLISH_PACKET_RECEIVED)
