@@ -48,6 +48,6 @@ say "installing what constraints.txt pins"
 pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
 # The build back end goes in first and pinned, so that nothing unpinned is fetched to build falconmq itself.
 pip install --constraint constraints.txt hatchling editables
-pip install --constraint constraints.txt --no-build-isolation --editable '.[dev,server]'
+pip install --constraint constraints.txt --no-build-isolation --editable '.[arrow,dev,server,telemetry]'
 touch .venv/.ready
 say "done: .venv/bin/falconmq"

@@ -238,7 +238,7 @@ def test_reading_a_dead_letter_is_not_acknowledged() -> None:
     core = attach(make_core())
     queue, letters = given_queue(core), given_queue(core, "letters")
     stored = arrived(source=IDENTIFIER, dead_letter_queue=r".\private$\letters")
-    dead_letter(core, queue, stored)
+    dead_letter(core, queue, stored, MessageClass.NACK_RECEIVE_TIMEOUT)
     assert len(letters.positions) == 1
     # when somebody reads it, then nobody hears that the message was received
     read(core, letters)

@@ -12,7 +12,7 @@ the packets:
 
 Each list has one entry a message, in the order of the packets. A list in which every entry would be
 0, false or empty is left out: `abort_counts`, `move_counts`, `authentication_levels`,
-`allow_peek_when_locked`, `dead_letter_queues`.
+`allow_peek_when_locked`, `dead_letter_queues`, `dead_letter_reasons`.
 """
 
 from __future__ import annotations
@@ -165,13 +165,16 @@ def _add_what_never_travels(messages: list[Message], head: dict[str, Any]) -> No
         head.get("authentication_levels", repeat(0)),
         head.get("allow_peek_when_locked", repeat(False)),
         head.get("dead_letter_queues", repeat("")),
+        head.get("dead_letter_reasons", repeat(0)),
         strict=False,  # `repeat` has no end
     )
-    for message, lookup_id, arrived, aborts, moves, level, may_peek, dead_letter_queue in rows:
+    for message, lookup_id, arrived, aborts, moves, level, may_peek, dead_letter, reason in rows:
         message.lookup_id = int(lookup_id)
         message.arrived_time = arrived
         message.abort_count = aborts
         message.move_count = moves
         message.authentication_level = _LEVELS.get(level, level)
         message.allow_peek_when_locked = may_peek
-        message.dead_letter_queue = dead_letter_queue
+        message.dead_letter_queue = dead_letter
+        if reason:
+            message.message_class = reason

@@ -274,6 +274,8 @@ class Engine:
         self._in_flight.clear()
         lifecycle.restore(self.core)
         self._committer.resume()
+        if self.core.events is not None:
+            self.core.events.restored()
         if self.restore_listener is not None:
             self.restore_listener()
         self._is_torn = False

@@ -83,4 +83,6 @@ def from_position(position: MessagePosition) -> Message:
     message.move_count = stored.move_count
     message.allow_peek_when_locked = stored.allow_peek_when_locked
     message.dead_letter_queue = stored.dead_letter_queue
+    if stored.dead_letter_reason:
+        message.message_class = stored.dead_letter_reason  # as MSMQ shows why it died
     return message

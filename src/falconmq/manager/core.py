@@ -29,6 +29,7 @@ from falconmq.manager.directory_objects import (
     QueueManager,
     Site,
 )
+from falconmq.manager.events import EventLog
 from falconmq.manager.model import (
     NULL_UUID,
     UNLIMITED,
@@ -171,6 +172,7 @@ class QueueManagerCore:
         self.deleted_subscribers: list[MessagePositionDeleted] = []
         self.arrived_subscribers: list[MessagePositionAvailable] = []  # new in a queue of ours
         self.outgoing_agent: OutgoingAgent | None = None  # made known by the transport
+        self.events: EventLog | None = None  # kept if somebody wants to know
         self._handles = 0
         self.last_wire_id = random.getrandbits(20)  # of a transaction; volatile, DM-A32
         self.sequential_id = Counter("sequential_id")

@@ -31,16 +31,19 @@ from falconmq.wire.user_message import UserMessage
 VERSION: Final = 1
 _BEGIN: Final = struct.Struct("<BxHI")  # version, flags and signature of a BaseHeader
 _HEAD: Final = struct.Struct("<2xH8xI16s16sIIII")  # of BaseHeader and UserHeader, see Head
+_IDENTITY: Final = struct.Struct("<16x16s24xI")  # of the same, what names the message
 ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
 DEAD_LETTER: Final = 0x02
 NEEDS_NUMBER: Final = 0x04
+_NEGATIVE: Final = 0x8000  # of a message class
+_AT_READING: Final = 0x4000  # of a negative one: it had arrived
 _LAYOUT: Final = Layout(
     "MessageRecord",
     "BBBBHHQQH",
     "Version",
     "Flags",
     "AuthenticationLevel",
-    "Reserved",
+    "DeadLetterReason",
     "AbortCount",
     "MoveCount",
     "ArrivalTimeMs",
@@ -80,6 +83,7 @@ class StoredMessage:
     abort_count: int = 0
     move_count: int = 0
     is_dead_letter: bool = False  # a copy of what was not delivered: it waits for ever
+    dead_letter_reason: int = 0  # the message class that says why; 0: it was not kept
     needs_number: bool = False  # nobody was there to give it its place in a stream
     extra: dict[str, object] = field(default_factory=dict)  # volatile, for subscribers
 
@@ -102,6 +106,12 @@ class StoredMessage:
     @property
     def head(self) -> Head:
         return Head._make(_HEAD.unpack_from(self.data))
+
+    @property
+    def identity(self) -> tuple[bytes, int]:
+        """SourceQueueManager and MessageID: the identifier of the message."""
+        source, message_id = _IDENTITY.unpack_from(self.data)
+        return source, message_id
 
     @property
     def priority(self) -> int:
@@ -179,7 +189,7 @@ class StoredMessage:
             VERSION,
             flags,
             self.authentication_level,
-            0,
+            _short_reason(self.dead_letter_reason),
             min(self.abort_count, 0xFFFF),
             min(self.move_count, 0xFFFF),
             int(self.arrival_time * 1000),
@@ -193,7 +203,9 @@ class StoredMessage:
         """Read a record back; WireError if the store gave us something else."""
         reader = Reader(record)
         reader.enter("MessageRecord")
-        version, flags, level, _, aborts, moves, arrival_ms, number, size = reader.fixed(_LAYOUT)
+        version, flags, level, reason, aborts, moves, arrival_ms, number, size = reader.fixed(
+            _LAYOUT
+        )
         if version != VERSION:
             raise reader.refuse(_LAYOUT, "Version", f"{version}, this FalconMQ writes {VERSION}")
         path = bytes(reader.take(size, "DeadLetterQueue")).decode("utf-8", "replace")
@@ -211,8 +223,22 @@ class StoredMessage:
             aborts,
             moves,
             bool(flags & DEAD_LETTER),
+            _long_reason(reason),
             bool(flags & NEEDS_NUMBER),
         )
+
+
+def _short_reason(message_class: int) -> int:
+    """A negative acknowledgement in one byte: its severity and kind, and six bits of its number."""
+    if not message_class & _NEGATIVE:
+        return 0
+    return 0x80 | (message_class & _AT_READING) >> 8 | message_class & 0x3F
+
+
+def _long_reason(short: int) -> int:
+    if not short & 0x80:
+        return 0
+    return _NEGATIVE | (short & 0x40) << 8 | short & 0x3F
 
 
 def is_user_message(data: Buffer) -> bool:

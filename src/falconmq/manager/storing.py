@@ -30,6 +30,7 @@ from falconmq.manager.core import (
     next_number,
 )
 from falconmq.manager.directory_objects import UNLIMITED
+from falconmq.manager.events import EventKind
 from falconmq.manager.model import (
     OpenQueueDescriptor,
     OutgoingQueue,
@@ -164,6 +165,9 @@ def message_position_available(
         _number(core, queue, position)
     if not _make_readable(core, position):
         return
+    if is_new and core.events is not None:
+        is_outgoing = isinstance(queue, OutgoingQueue)
+        _record(core, EventKind.QUEUED if is_outgoing else EventKind.ARRIVED, queue, position)
     if is_new and queue.queue_type in _TIMED:
         _journal_local_delivery(core, position.message)
         for subscriber in core.arrived_subscribers:
@@ -220,6 +224,9 @@ def message_position_deleted(
 ) -> None:
     """A message leaves its queue, for `reason` (a message class): MQDMPR 3.1.7.2.1."""
     remove_position(core, position)
+    if core.events is not None:
+        source, ordinal = position.message.identity
+        core.events.left(source, ordinal, queue, position.lookup_id, position.size, reason)
     if reason == MessageClass.ACK_RECEIVE:
         journal = _target_journal(queue)
         if journal is not None:
@@ -264,6 +271,8 @@ def complete_move(core: QueueManagerCore, position: MessagePosition, target: Que
     if is_system and not _has_room(target, message):
         return  # DM-3.1.1.12-53, DM-3.1.1.12-57
     message = replace(message, move_count=message.move_count + 1)
+    if core.events is not None:
+        _record(core, EventKind.MOVED, source, position, str(target.path_name.with_computer(".")))
     if _same_family(source, target):
         message.arrival_number = 0
         moved = link_position(core, MessagePosition(target, position.lookup_id, message))
@@ -279,8 +288,29 @@ def store_copy(core: QueueManagerCore, target: Queue, message: StoredMessage) ->
     """Keep a copy in a journal or dead-letter queue; False if its quota has no room for it."""
     if not _has_room(target, message):
         return False
-    _deliver_unnoticed(core, link_message(core, target, replace(message)))
+    position = link_message(core, target, replace(message))
+    if core.events is not None:
+        is_dead = message.is_dead_letter
+        kind = EventKind.DEAD_LETTERED if is_dead else EventKind.JOURNALED
+        _record(core, kind, target, position, reason=message.dead_letter_reason)
+    _deliver_unnoticed(core, position)
     return True
+
+
+def _record(
+    core: QueueManagerCore,
+    kind: EventKind,
+    queue: Queue,
+    position: MessagePosition,
+    detail: str = "",
+    *,
+    reason: int = 0,
+) -> None:
+    assert core.events is not None
+    source, ordinal = position.message.identity
+    core.events.record(
+        kind, source, ordinal, queue, position.lookup_id, position.size, reason, detail
+    )
 
 
 def _deliver_unnoticed(core: QueueManagerCore, position: MessagePosition) -> None:
@@ -447,19 +477,19 @@ def expire(core: QueueManagerCore, position: MessagePosition) -> None:
         if agent is not None and agent.has_arrived(queue, position.lookup_id):
             return  # it reached its queue in time
     if position.message.packet.user.flags & JOURNAL_NEGATIVE:
-        dead_letter(core, queue, position.message)  # before it is gone, guide 8.9
+        dead_letter(core, queue, position.message, reason)  # before it is gone, guide 8.9
     message_position_deleted(core, queue, position, reason)
 
 
 # Journals and dead letters
 
 
-def dead_letter(core: QueueManagerCore, queue: Queue, message: StoredMessage) -> None:
+def dead_letter(core: QueueManagerCore, queue: Queue, message: StoredMessage, reason: int) -> None:
     """Keep a copy of an undelivered message, if it is for us to keep (MC-MQAC 3.1.6.1.1).
 
     The application's own dead-letter queue never travels, so whoever knows it is the sender.
     """
-    letter = replace(message, is_dead_letter=True)
+    letter = replace(message, is_dead_letter=True, dead_letter_reason=reason)
     own = _application_dead_letter_queue(core, message)
     if own is not None:  # DM-3.1.1.12-05
         store_copy(core, own, letter)

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
 from falconmq.manager.core import QueueManagerCore, message_key
+from falconmq.manager.events import EventKind
 from falconmq.manager.model import (
     OutgoingQueue,
     Queue,
@@ -211,6 +212,11 @@ def _count_abort(core: QueueManagerCore, position: MessagePosition) -> None:
     """One more reader gave it back; in the store too, so that a restart forgets no failure."""
     message = position.message
     position.message = replace(message, abort_count=message.abort_count + 1)
+    if core.events is not None:
+        source, ordinal = message.identity
+        core.events.record(
+            EventKind.RETURNED, source, ordinal, position.queue, position.lookup_id, message.size
+        )
     store_again(core, position)
 
 

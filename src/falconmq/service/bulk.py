@@ -305,6 +305,7 @@ def to_answer(positions: Many[MessagePosition]) -> bytes:
         "authentication_levels": [message.authentication_level for message in messages],
         "allow_peek_when_locked": [message.allow_peek_when_locked for message in messages],
         "dead_letter_queues": [message.dead_letter_queue for message in messages],
+        "dead_letter_reasons": [message.dead_letter_reason for message in messages],
     }
     head.update((name, values) for name, values in seldom.items() if any(values))
     line = json.dumps(head, separators=(",", ":")).encode()

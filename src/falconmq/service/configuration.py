@@ -6,6 +6,8 @@
     [[computers]]  other queue managers: id, name, address
     [[routes]]     over which of them a queue manager is reached
     [log]          how much is told
+    [http]         the port of the HTTP API and the web console
+    [history]      what is remembered of messages that are gone
 
 Without a file everything has a default that works: the name of this computer, all its addresses,
 data under the user's data directory.
@@ -13,6 +15,7 @@ data under the user's data directory.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -31,7 +34,17 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104  # peers must reach us; the log says so
 CONTROL_SOCKET: Final = "control.sock"
 _NO_FILE: Final = "defaults"
-_SECTIONS: Final = ("manager", "transport", "hosts", "computers", "routes", "log")
+_SECTIONS: Final = (
+    "manager",
+    "transport",
+    "hosts",
+    "computers",
+    "routes",
+    "log",
+    "http",
+    "history",
+)
+_ROLES: Final = ("", "read", "send", "receive", "manage")
 _LONGEST: Final = 30 * 86_400.0  # seconds; a longer time is a mistake of units
 _KILOBYTES_MAX: Final = 0xFFFFFFFF
 _NAME_MAX: Final = 256  # MQ-2.1.1-04
@@ -60,6 +73,27 @@ class ManagerSection:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpSection:
+    """`[http]`: the port of the HTTP API and the web console."""
+
+    enabled: bool = True
+    bind: str = ""  # `Configuration.http_address` says which address is meant by ""
+    port: int = 8018  # 0: any that is free
+    certificate: Path | None = None  # with `key`: HTTPS
+    key: Path | None = None
+    plain: bool = False  # HTTP without TLS for callers from other computers
+    loopback_role: str = ""  # what callers from this computer may do without a token; "": nothing
+    request_bytes: int = 16 << 20  # that the body of one request may have
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySection:
+    """`[history]`: what is remembered of messages that are gone."""
+
+    events: int = 100_000  # the last ones are kept in memory
+
+
+@dataclass(frozen=True, slots=True)
 class Computer:
     """One of `[[computers]]`: a queue manager that is known by its identifier."""
 
@@ -78,11 +112,21 @@ class Configuration:
     computers: tuple[Computer, ...] = ()
     routes: Mapping[UUID, tuple[UUID, ...]] = field(default_factory=dict)
     log_level: str = "info"
+    http: HttpSection = field(default_factory=HttpSection)
+    history: HistorySection = field(default_factory=HistorySection)
     source: str = _NO_FILE  # for the log: where this was read
 
     @property
     def control_socket(self) -> Path:
         return self.manager.data / CONTROL_SOCKET
+
+    @property
+    def http_address(self) -> str:
+        """Where HTTP listens: a manager with a loopback address of its own uses that one."""
+        if self.http.bind:
+            return self.http.bind
+        bind = ipaddress.ip_address(self.manager.bind)
+        return str(bind) if bind.is_loopback else "127.0.0.1"
 
     def router(self) -> StaticRouter:
         return StaticRouter({c.id: c.address for c in self.computers}, self.routes)
@@ -126,6 +170,8 @@ def load(
         computers,
         _routes(file, document, computers),
         _log_level(Table(file, "log", _table(file, document, "log"))),
+        _http(Table(file, "http", _table(file, document, "http")), directory),
+        _history(Table(file, "history", _table(file, document, "history"))),
         file,
     )
 
@@ -259,6 +305,31 @@ def _identifier(table: Table, key: str, text: str, computers: tuple[Computer, ..
         "the id or the name of one of [[computers]]",
         hint=suggestion(text, [computer.name for computer in computers]),
     )
+
+
+def _http(table: Table, directory: Path) -> HttpSection:
+    certificate, key = table.text("certificate"), table.text("key")
+    if bool(certificate) != bool(key):
+        missing = "key" if certificate else "certificate"
+        raise table.refuse(missing, None, "given too: HTTPS needs both")
+    section = HttpSection(
+        enabled=table.boolean("enabled", default=True),
+        bind=table.address("bind"),
+        port=table.integer("port", 8018, least=0, most=0xFFFF),
+        certificate=directory / Path(certificate).expanduser() if certificate else None,
+        key=directory / Path(key).expanduser() if key else None,
+        plain=table.boolean("plain", default=False),
+        loopback_role=table.choice("loopback_role", "", _ROLES),
+        request_bytes=table.integer("request_bytes", 16 << 20, least=1 << 16, most=1 << 30),
+    )
+    table.finish()
+    return section
+
+
+def _history(table: Table) -> HistorySection:
+    section = HistorySection(table.integer("events", 100_000, least=0, most=10_000_000))
+    table.finish()
+    return section
 
 
 def _log_level(table: Table) -> str:

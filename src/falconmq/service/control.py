@@ -17,9 +17,11 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.client.location import socket_name
 from falconmq.errors import MqStatus, StoreError
+from falconmq.service.access import OWNER, set_principal
 from falconmq.service.api import end_waits
 
 SOCKET_MODE: Final = 0o600
@@ -48,7 +50,7 @@ class ControlServer:
         """Listen. A file that a crash left is replaced; StoreError if somebody listens there."""
         listener = _listen(path)
         config = uvicorn.Config(
-            app,
+            as_owner(app),
             http="h11",
             ws="none",
             lifespan="off",
@@ -75,6 +77,16 @@ class ControlServer:
         await self._task
         self._path.unlink(missing_ok=True)
         self._server = None
+
+
+def as_owner(app: ASGIApp) -> ASGIApp:
+    """Whoever can open the socket may do everything."""
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        set_principal(scope, OWNER)
+        await app(scope, receive, send)
+
+    return door
 
 
 def _listen(path: Path) -> socket.socket:

@@ -31,6 +31,7 @@ from falconmq.embedded.engine import Engine
 from falconmq.errors import FalconMQError
 from falconmq.manager import lifecycle
 from falconmq.manager.core import QueueManagerCore, Settings
+from falconmq.manager.events import EventLog
 from falconmq.manager.persistence import stored_identifier
 from falconmq.service.addresses import local_addresses
 from falconmq.service.configuration import ALL_INTERFACES, Configuration
@@ -114,7 +115,12 @@ class Service:
             )
             return
         control = ControlServer()
-        app = create_app(self.manager, status=self.status, transport=self.transport)
+        app = create_app(
+            self.manager,
+            status=self.status,
+            transport=self.transport,
+            configuration=self.configuration,
+        )
         await control.start(self.configuration.control_socket, app)
         self.doors.append(control)
 
@@ -213,6 +219,8 @@ def start_hosted_engine(store: Store, configuration: Configuration) -> Engine:
             quota_kilobytes=configuration.manager.quota_kilobytes,
         )
         core = QueueManagerCore(identifier, store, SystemClock(), chance, settings)
+        if configuration.history.events:
+            core.events = EventLog(core.clock.time, configuration.history.events)
         lifecycle.initialize(core)
         committer = GroupCommitter(store)
     except BaseException:

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.errors import FalconMQError
+from falconmq.service.access.roles import Role, check
 from falconmq.service.bulk import MEDIA_TYPE
 from falconmq.service.schemas import ReceiveRequest
 
@@ -46,12 +47,12 @@ class Shortcut:
         self._receive = receive
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler = self._handler(scope)
-        if handler is None:
-            await self._app(scope, receive, send)
-            return
         request = Request(scope, receive)
         try:
+            handler = self._handler(scope)
+            if handler is None:
+                await self._app(scope, receive, send)
+                return
             response = await handler(request)
         except (FalconMQError, HTTPException, RequestValidationError) as error:
             response = await _problem(request, error)
@@ -66,8 +67,10 @@ class Shortcut:
         if not path.startswith(self._queues) or not name:
             return None
         if action == "packets" and scope["query_string"] in _TRANSACTION:
+            check(scope, Role.SEND)
             return partial(self._write, name, _TRANSACTION[scope["query_string"]])
         if action == "receive" and _ACCEPTS_PACKETS in scope["headers"]:
+            check(scope, Role.RECEIVE)
             return partial(self._read, name)
         return None
 

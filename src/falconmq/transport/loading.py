@@ -84,6 +84,7 @@ def _load_journaled(
         message.packet.user.flags,
         message_id,
         is_recoverable=True,
+        source=transport.guid,
         has_bit=True,
         tx_sequence_id=header.tx_sequence_id,
         tx_sequence_number=header.tx_sequence_number,

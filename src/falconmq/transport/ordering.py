@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from falconmq.manager.events import EventKind
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.storing import dead_letter, journal_sent_message, remove_position
 from falconmq.transport.incoming_streams import IncomingStream
@@ -79,6 +80,11 @@ def final_ack_received(transport: Transport, body: FinalAckBody, message_class: 
     if not has_arrived:
         table.pending -= 1
     if position is not None:
+        if transport.core.events is not None:
+            source, size = transport.guid, position.size
+            transport.core.events.record(
+                EventKind.TOLD, source, body.message_id, table.queue, 0, size, message_class
+            )
         _end(transport, table, position.message, message_class)
         remove_position(transport.core, position)
     renew_if_done(transport, table)
@@ -99,7 +105,8 @@ def _end(
         if flags & JOURNAL_POSITIVE:
             journal_sent_message(transport.core, message)  # QB-3.1.5.7-03
     elif flags & JOURNAL_NEGATIVE:
-        dead_letter(transport.core, table.queue, message)  # QB-3.1.5.7-04, QB-3.1.5.7-05
+        # QB-3.1.5.7-04, QB-3.1.5.7-05
+        dead_letter(transport.core, table.queue, message, message_class)
 
 
 def schedule_order_ack(transport: Transport, stream: IncomingStream) -> None:

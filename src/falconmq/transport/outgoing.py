@@ -43,7 +43,8 @@ class Entry:
     flags: int  # of the UserHeader
     message_id: int
     is_recoverable: bool  # the store has it
-    has_bit: bool  # the session acknowledges it as recoverable: DM 1, not 2 or 3
+    source: bytes  # SourceQueueManager
+    has_bit: bool = False  # the session acknowledges it as recoverable: DM 1, not 2 or 3
     tx_sequence_id: int = 0
     tx_sequence_number: int = 0  # 0: not transactional, or only passed on by us
     previous_number: int = 0

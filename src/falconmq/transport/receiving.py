@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from falconmq.errors import FalconMQError, NameSyntaxError, WireError
+from falconmq.manager.events import EventKind
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.queue_names import direct_path
@@ -69,6 +70,7 @@ def receive(transport: Transport, session: Session, packet: UserMessage, data: B
     is_transactional = packet.transaction is not None
     if not is_transactional and transport.history.is_duplicate(source, message_id):
         transport.counters["duplicates"] += 1  # QB-3.1.5.8.1-03, QB-A12
+        transport.note(EventKind.DUPLICATE, packet, session.remote_address)
         return
     message = StoredMessage(data, packet)
     is_done = _process(transport, session, message)
@@ -164,7 +166,8 @@ def _insert(
         return False
     if status is EnqueueStatus.QUEUE_QUOTA:
         if packet.user.flags & JOURNAL_NEGATIVE and packet.transaction is None:
-            letter = replace(message, is_dead_letter=True)
+            reason = MessageClass.NACK_Q_EXCEED_QUOTA
+            letter = replace(message, is_dead_letter=True, dead_letter_reason=reason)
             store_copy(transport.core, transport.core.dead_letter, letter)  # QB-3.1.5.8.8-04
         _refuse(transport, packet, MessageClass.NACK_Q_EXCEED_QUOTA, reply_address)
         return True

@@ -17,6 +17,7 @@ from falconmq.manager.dispatch import (
     held_dispatch,
     remove_message_from_dispatch_collection,
 )
+from falconmq.manager.events import EventKind
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage, transaction_header_offset
 from falconmq.manager.states import OutgoingState
@@ -98,9 +99,8 @@ def send_user_message(
         expire(transport.core, position)  # QB-3.1.7.1.2-03 to -06
         return
     mode = flags & DELIVERY_MODE
-    entry = Entry(
-        table, position.lookup_id, message.size, flags, message_id, bool(mode), mode == _WITH_BIT
-    )
+    lookup_id, has_bit = position.lookup_id, mode == _WITH_BIT
+    entry = Entry(table, lookup_id, message.size, flags, message_id, bool(mode), source, has_bit)
     data: Sequence[Buffer] = (message.data,)
     header = message.transaction if flags & TRANSACTION_HEADER else None
     if header is not None and source == transport.guid:
@@ -216,6 +216,7 @@ def finish(transport: Transport, entry: Entry) -> None:
     table = entry.table
     entry.is_over = True
     table.sent.pop(entry.lookup_id, None)
+    _tell_delivered(transport, entry)
     if entry.tx_sequence_number and entry.is_journaled:
         table.arrived[entry.lookup_id] = entry  # QB-3.1.5.6-09
         return
@@ -230,6 +231,22 @@ def finish(transport: Transport, entry: Entry) -> None:
         entry.lookup_id,
         entry.size,
         is_recoverable=entry.is_recoverable,
+    )
+
+
+def _tell_delivered(transport: Transport, entry: Entry) -> None:
+    events, table = transport.core.events, entry.table
+    if events is None:
+        return
+    session = table.peer.session
+    events.record(
+        EventKind.DELIVERED,
+        entry.source,
+        entry.message_id,
+        table.queue,
+        entry.lookup_id,
+        entry.size,
+        detail="" if session is None else session.remote_address,
     )
 
 

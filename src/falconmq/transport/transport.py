@@ -19,6 +19,7 @@ from uuid import UUID
 
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.dispatch import remove_messages_by_queue, set_senders
+from falconmq.manager.events import EventKind
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.queues import pause_queue, resume_queue
@@ -481,6 +482,7 @@ class Transport:
 
     def count_refusal(self, packet: UserMessage, message_class: int) -> None:
         self.refusals[message_class] += 1
+        self.note(EventKind.REFUSED, packet, _destination_text(packet), reason=message_class)
         user = packet.user
         _log.debug(
             "message refused class=%#06x source=%s id=%d",
@@ -488,6 +490,16 @@ class Transport:
             UUID(bytes_le=user.source_queue_manager),
             user.message_id,
         )
+
+    def note(
+        self, kind: EventKind, packet: UserMessage, detail: str = "", *, reason: int = 0
+    ) -> None:
+        """Record what happened to a message that is in none of our queues."""
+        events, user = self.core.events, packet.user
+        if events is not None:
+            size = packet.base.packet_size
+            source, number = user.source_queue_manager, user.message_id
+            events.record(kind, source, number, None, 0, size, reason, detail)
 
     def log_failure(self, peer: Peer, problem: str) -> None:
         """Say once why a peer cannot be reached, not at every try."""
@@ -546,7 +558,7 @@ class Transport:
         if reason in (MessageClass.NACK_Q_PURGED, MessageClass.NACK_Q_DELETED):
             message_class = MessageClass.NACK_DELETED  # it never reached its queue
             if packet.user.flags & JOURNAL_NEGATIVE:
-                dead_letter(self.core, queue, position.message)
+                dead_letter(self.core, queue, position.message, message_class)
         if packet.properties.flags & NEGATIVE_ARRIVAL:  # QB-3.1.7.1.2-04
             send_administration_acknowledgment(self.core, self.settings, packet, message_class)
 
@@ -686,3 +698,11 @@ class Transport:
                 peers.lost(self, peer, status, reason)
             else:
                 peer.session, peer.is_busy = None, False
+
+
+def _destination_text(packet: UserMessage) -> str:
+    """Where a message was to go, as far as its packet says it in words."""
+    destination = packet.user.destination_queue
+    if isinstance(destination, str):
+        return f"DIRECT={destination}"
+    return f"private queue {destination}" if isinstance(destination, int) else "a public queue"
