@@ -27,6 +27,7 @@ demo: setup ## a tour of what works today
 
 test: setup lint ## everything that has to pass: all tests, conformance, a minute of fuzzing
 	@mkdir -p $(WORK)
+	@tools/install-chromium.sh
 	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
 	$(BIN)/python -m fuzz.run --seconds 60
@@ -51,14 +52,16 @@ crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it k
 simulate: setup ## whole estates under faults, one run for each of SEEDS (1-20000)
 	$(BIN)/python -m falconmq.simulation --seeds $(SEEDS) --jobs $(JOBS)
 
-fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all
+fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all, then the HTTP API
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+	$(BIN)/python -m fuzz.api --examples 300
 
-bench: setup ## the measured claims: codec, store, embedded queues, queue managers beside RabbitMQ
+bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.embedded
 	$(BIN)/python -m benchmarks.transport
+	$(BIN)/python -m benchmarks.long_polls
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

@@ -12,7 +12,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from falconmq.cli.app import app
+from falconmq.client.columns import COLUMNS
 from falconmq.errors import MqStatus
+from falconmq.manager.events import EventKind
+from falconmq.service.configuration.examples import reference as configuration
+from falconmq.service.metric_names import METRICS, QUEUES_MAX
+from tools.http_reference import http_api
 
 _TERMINAL: Final = {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference"
@@ -48,7 +53,54 @@ def walk(path: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]:
         yield from walk((*path, name), child)
 
 
-PAGES: Final = {"status-codes.md": status_codes, "cli.md": commands}
+def metrics() -> str:
+    """Every metric of /metrics."""
+    lines = [
+        "# Metrics\n\nMade by `make reference`; do not edit. `GET /metrics` shows all of these in",
+        "the text format of Prometheus (or OpenMetrics, if it is accepted) to whoever has the role",
+        f"`read`. The first {QUEUES_MAX} queues and destinations have series of their own;",
+        "`/metrics?queues=N` sets another limit. Counters begin at 0 when the service starts.",
+        "Dashboard and alerts that use them: `deploy/grafana`, `deploy/prometheus`.\n",
+        "| metric | type | labels | meaning |",
+        "|---|---|---|---|",
+    ]
+    for name, kind, help_, labels in METRICS:
+        shown = ", ".join(f"`{label}`" for label in labels)
+        lines.append(f"| `{name}` | {kind} | {shown} | {help_} |")
+    kinds = ", ".join(f"`{kind.name.lower()}`" for kind in EventKind)
+    lines.append(f"\n`kind` is one of {kinds}.")
+    lines.append("`class` is the name of a message class, such as `NACK_BAD_DST_Q`.")
+    return "\n".join(lines) + "\n"
+
+
+def arrow_schema() -> str:
+    """Every column of messages as a table."""
+    lines = [
+        "# Messages as a table\n\nMade by `make reference`; do not edit. These are the columns of",
+        "Arrow streams over HTTP (`application/vnd.apache.arrow.stream`) and of Parquet files.",
+        "What is read has all of them, in this order. What is sent needs `body` alone: a column",
+        "that is missing, or null in a row, stands for the default. Columns not *sent* are",
+        "filled in by queue managers, and ignored in what is sent; a name that is not in this list",
+        "is refused. Compressed streams are refused too.\n",
+        "| column | type | sent | meaning |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{column.name}` | {column.type} | {'yes' if column.is_sent else ''} |"
+        f" {column.description} |"
+        for column in COLUMNS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final = {
+    "status-codes.md": status_codes,
+    "cli.md": commands,
+    "configuration.md": configuration,
+    "http-api.md": http_api,
+    "metrics.md": metrics,
+    "arrow-schema.md": arrow_schema,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

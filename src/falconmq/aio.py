@@ -14,6 +14,8 @@ Commits and waits never block the event loop. Tasks share commits: a hundred tas
 wait for one or two syncs. Cancelling a task that waits in `receive` loses nothing: a message that
 came in the same moment goes back to its place in the queue. One manager may be used by several
 event loops, and by threads through `manager.blocking`.
+
+`connect` gives the same objects of a running service; `falconmq.client.aio` says what differs.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterable
 from types import TracebackType
-from typing import ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, ParamSpec, Self, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
 from falconmq.embedded import actions
@@ -45,7 +47,10 @@ from falconmq.names import FormatName, PathName
 from falconmq.store import Commit, Durability
 from falconmq.store.lmdb_engine import DEFAULT_MAP_SIZE
 
-__all__ = ["Cursor", "Queue", "QueueManager", "Transaction", "open"]
+if TYPE_CHECKING:
+    from falconmq.client.aio import Connecting
+
+__all__ = ["Cursor", "Queue", "QueueManager", "Transaction", "connect", "open"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -489,4 +494,26 @@ def open(  # noqa: A001 - `aio.open` is what people look for
         durability=durability,
         quota_kilobytes=quota_kilobytes,
         map_size=map_size,
+    )
+
+
+def connect(
+    url: str | None = None,
+    token: str | None = None,
+    *,
+    timeout: float = 30.0,
+    ca_file: str | os.PathLike[str] | None = None,
+    retry_seconds: float = 30.0,
+    transaction_timeout: float = 60.0,
+) -> Connecting:
+    """`falconmq.connect` for asyncio: `async with aio.connect("http://host:8018") as manager`."""
+    from falconmq.client import aio as client  # noqa: PLC0415 - embedded programs need none of it
+
+    return client.connect(
+        url,
+        token,
+        timeout=timeout,
+        ca_file=ca_file,
+        retry_seconds=retry_seconds,
+        transaction_timeout=transaction_timeout,
     )

@@ -7,7 +7,7 @@ family the error belongs to, `.status` holds the exact code, `.hint` says what t
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 CUSTOMER_BIT: Final = 0x20000000  # set in every HRESULT that Microsoft did not define, MQ-1.7-01
 _SEVERITY_ERROR: Final = 0x80000000
@@ -235,6 +235,7 @@ class FalconMQError(Exception):
     DirectoryError    NO_DS, DS_ERROR, MACHINE_NOT_FOUND
     ResourceError     INSUFFICIENT_RESOURCES, MESSAGE_STORAGE_FAILED; says which limit and its value
     StoreError        the data directory cannot be used: locked, damaged, of another version
+    UnreachableError  a service that does not answer, or whose answer was lost
     """
 
     def __init__(self, message: str, *, status: MqStatus = MqStatus.ERROR, hint: str = "") -> None:
@@ -327,3 +328,12 @@ class ResourceError(FalconMQError):
 
 class StoreError(FalconMQError):
     """A data directory that cannot be used; nothing in it was changed."""
+
+
+class UnreachableError(FalconMQError):
+    """No service answers, or its answer was lost; text and hint say what may have happened.
+
+    `messages` are those that were read and may have left their queue, when nobody can tell.
+    """
+
+    messages: tuple[Any, ...] = ()  # of falconmq.Message, which stands above this module

@@ -43,13 +43,13 @@ def run(
     )
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
+def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [str(FALCONMQ), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment({}),
+        env=_environment(environment or {}),
     )
 
 

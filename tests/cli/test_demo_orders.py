@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_json_has_the_totals_and_keep_leaves_the_logs(tmp_path: Path) -> None:
     ]
     assert all(each["sent"] == each["received"] == 100 for each in document["streams"])
     assert {session["from"] for session in document["sessions"]} <= {"shop", "hub", "warehouse"}
-    assert (place / "hub.log").read_text().count("listening") == 2
+    assert (place / "hub.log").read_text().count("listening addresses=") == 2
     again = run("demo", "--keep", str(place))
     assert again.code == 2
     assert "not empty" in again.err
@@ -110,6 +111,38 @@ def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
             probe.connect((address, demo_managers.PORT))
     for name in ("shop", "hub", "warehouse"):
         assert (place / f"{name}.log").read_text().rstrip().endswith("stopped")
+
+
+@pytest.mark.slow
+def test_it_stays_up_with_its_consoles_until_ctrl_c(tmp_path: Path) -> None:
+    # given a demo that is asked to stay
+    process = subprocess.Popen(
+        [str(FALCONMQ), "demo", "--orders", "100", "--stay", "--keep", str(tmp_path / "kept")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    consoles = []
+    for line in process.stdout:
+        consoles += [word for word in line.split() if word.startswith("http://127.")]
+        if "Ctrl-C stops them" in line:
+            break
+    # then each of the three shows its console to whoever is on this computer
+    assert len(consoles) == 3
+    for url in consoles:
+        with urllib.request.urlopen(url, timeout=SECONDS) as page:
+            assert page.status == 200
+            assert b"<html" in page.read()
+    # and Ctrl-C is the end of it
+    process.send_signal(signal.SIGINT)
+    told, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (0, "")
+    assert "data and logs are in" in told
+    for url in consoles:
+        with pytest.raises(OSError, match="refused"):
+            urllib.request.urlopen(url, timeout=SECONDS)
 
 
 def test_a_taken_port_is_said_with_what_to_do(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from falconmq import Message
-from falconmq.cli.status import _print_outgoing
+from falconmq.cli.outgoing import print_outgoing
 from falconmq.errors import MqStatus
 from falconmq.manager.model import ConnectionAttempt, OutgoingQueue
 from falconmq.manager.states import ConnectionStatus, OutgoingState
@@ -57,7 +57,7 @@ def test_the_status_says_why_messages_wait_and_until_when(
         "problem": "connection refused",
         "next_try_seconds": 3.2,
     }
-    _print_outgoing([queue, {**queue, "messages": 0}])
+    print_outgoing([queue, {**queue, "messages": 0}])
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"{REMOTE}: connection refused; next try in 3 s"
     )

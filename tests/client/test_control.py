@@ -11,8 +11,13 @@ from typing import Self
 
 import pytest
 
-from falconmq.client import CONTROL_SOCKET, ControlClient, ServiceError, UnreachableError
-from falconmq.client import control as control_module
+from falconmq.client import (
+    CONTROL_SOCKET,
+    ControlClient,
+    ServiceError,
+    UnreachableError,
+    connections,
+)
 from falconmq.errors import MqStatus
 from tests.embedded.helpers import Background, wait_until
 
@@ -50,7 +55,7 @@ def test_the_socket_of_another_user_is_named_so(
     def connect(_: object) -> None:  # root may connect to every socket, so it is pretended
         raise PermissionError
 
-    monkeypatch.setattr("falconmq.client.control._UnixConnection.connect", connect)
+    monkeypatch.setattr("falconmq.client.connections.Connection.connect", connect)
     with pytest.raises(UnreachableError, match="another user"):
         ControlClient(tmp_path / CONTROL_SOCKET).status()
 
@@ -131,13 +136,15 @@ def test_requests_share_a_connection(tmp_path: Path) -> None:
 def test_a_connection_that_the_service_has_closed_is_not_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control_module, "IDLE_SECONDS", 1000.0)  # it is not the time that tells
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 1000.0)  # it is not the time that tells
     with (
         Server(tmp_path / CONTROL_SOCKET, requests_each=1) as server,
         ControlClient(server.path) as client,
     ):
         client.queues()
-        wait_until(lambda: not client._connection().is_fresh())  # until the good-bye has come
+        wait_until(
+            lambda: not client.channel.connection().is_fresh()
+        )  # until the good-bye has come
         client.queues()
         assert (server.connections, server.requests) == (2, 2)
 
@@ -147,7 +154,7 @@ def test_a_connection_that_rested_for_long_is_not_used_again(
 ) -> None:
     with Server(tmp_path / CONTROL_SOCKET) as server, ControlClient(server.path) as client:
         client.queues()
-        monkeypatch.setattr(control_module, "IDLE_SECONDS", -1.0)
+        monkeypatch.setattr(connections, "IDLE_SECONDS", -1.0)
         client.queues()
         assert server.connections == 2
 
@@ -158,7 +165,7 @@ def test_a_request_that_could_not_be_sent_is_sent_again(
     # given a connection that is closed, which shows only when something is sent
     with Server(tmp_path / CONTROL_SOCKET) as server, ControlClient(server.path) as client:
         client.queues()
-        found = client._connection()
+        found = client.channel.connection()
         assert found.sock is not None
         monkeypatch.setattr(type(found), "is_fresh", lambda _: True)
         found.sock.shutdown(socket.SHUT_WR)
@@ -223,4 +230,4 @@ def test_a_refusal_ends_the_connection(tmp_path: Path) -> None:
     with answering(tmp_path / CONTROL_SOCKET, answer) as client:
         with pytest.raises(ServiceError):
             client.status()
-        assert not client._connection().is_fresh()
+        assert not client.channel.connection().is_fresh()

@@ -48,3 +48,12 @@ def test_a_file_that_says_something_else_is_refused(
     config.write_text(text)
     with pytest.raises(FalconMQError, match=problem):
         data_directory(config)
+
+
+def test_the_variable_of_the_service_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "falconmq.toml"
+    file.write_text('[manager]\ndata = "a"\n')
+    monkeypatch.setenv("FALCONMQ_MANAGER_DATA", str(tmp_path / "b"))
+    assert data_directory(file) == data_directory() == tmp_path / "b"

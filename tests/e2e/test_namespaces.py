@@ -32,6 +32,7 @@ class Cable:
     def lay(self) -> None:
         for space in self.spaces:
             ip("netns", "add", space)
+            ip("-n", space, "link", "set", "lo", "up")  # as every computer has it
         near, far = self.interfaces
         ip("link", "add", near, "type", "veth", "peer", "name", far)
         for space, interface, last in zip(self.spaces, self.interfaces, (1, 2), strict=True):

@@ -12,6 +12,7 @@ from falconmq import aio
 from falconmq.client import CONTROL_SOCKET, ControlClient
 from falconmq.embedded.engine import Engine
 from falconmq.service.api import create_app
+from falconmq.service.api.context import Control
 from falconmq.service.control import ControlServer
 from falconmq.service.outgoing import Outgoing
 from tests.embedded.helpers import PATIENCE, threaded_engine
@@ -42,6 +43,12 @@ class ControlledManager:
     def client(self) -> ControlClient:
         return ControlClient(self.path)
 
+    @property
+    def control(self) -> Control:
+        """What the handlers work with."""
+        control: Control = self.app.state.control
+        return control
+
     def stop_server(self) -> None:
         self._run(self._server.stop)
 
@@ -63,6 +70,7 @@ class ControlledManager:
 
     async def _start(self) -> None:
         app = create_app(self.manager, status=self._status, transport=self._transport)
+        self.app = app
         await self._server.start(self.path, app)
 
     def _run(self, call: Callable[[], Any]) -> None:

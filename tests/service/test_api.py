@@ -18,14 +18,15 @@ from pydantic import ValidationError
 from falconmq import Message, MqStatus
 from falconmq.body import BodyType
 from falconmq.client import ControlClient, ServiceError
-from falconmq.client.control import _UnixConnection
 from falconmq.errors import MessageError, NameSyntaxError
 from falconmq.manager.model import OutgoingQueue
 from falconmq.message import MessageProperties
 from falconmq.service import schemas
 from falconmq.service.messages import from_json, to_json
-from falconmq.transport.transport import Situation
+from falconmq.transport.session import Session
+from falconmq.transport.situations import Situation, Whereabouts
 from tests.embedded.helpers import ORDERS, GatedStore, threaded_engine
+from tests.service.asking import UnixConnection
 from tests.service.control import ControlledManager
 from tests.strategies.messages import messages
 
@@ -39,6 +40,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
+        self.sessions: list[Session] = []
 
     def pause(self, queue: OutgoingQueue) -> None:
         self.asked.append(("pause", str(queue.destination)))
@@ -48,6 +50,9 @@ class Recorder:
 
     def situation(self, queue: OutgoingQueue) -> Situation:
         return Situation("connection refused", 4.5)
+
+    def whereabouts(self, queue: OutgoingQueue, lookup_id: int) -> Whereabouts:
+        return Whereabouts()
 
 
 @pytest.fixture
@@ -165,7 +170,7 @@ def test_a_misspelt_name_is_answered_with_the_right_one(client: ControlClient) -
 
 
 def test_a_problem_looks_as_rfc_9457_says(controlled: ControlledManager) -> None:
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     connection.request("GET", "/api/v1/queues/.%5Cprivate$%5Cx")
     response = connection.getresponse()
     assert response.status == 404
@@ -196,7 +201,7 @@ def test_a_problem_looks_as_rfc_9457_says(controlled: ControlledManager) -> None
 def test_a_wrong_request_says_what_is_wrong(
     controlled: ControlledManager, method: str, path: str, body: bytes, code: int, detail: str
 ) -> None:
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     connection.request(method, path, body, {"Content-Type": "application/json"})
     response = connection.getresponse()
     problem = json.loads(response.read())
@@ -221,7 +226,7 @@ def test_a_bug_is_a_problem_too_and_the_log_has_the_details(
 
 
 def test_the_api_describes_itself(controlled: ControlledManager) -> None:
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     connection.request("GET", "/api/v1/openapi.json")
     described = json.loads(connection.getresponse().read())
     connection.close()

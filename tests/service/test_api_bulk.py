@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from falconmq import FalconMQError, Message, MqStatus
 from falconmq.client import ControlClient, ServiceError
-from falconmq.client.control import _UnixConnection
 from falconmq.client.packets import MEDIA_TYPE as PACKETS
 from falconmq.client.packets import to_packets
 from falconmq.embedded.engine import Engine
@@ -58,6 +57,7 @@ from tests.embedded.helpers import (
     wait_until,
     waiting_reads,
 )
+from tests.service.asking import UnixConnection
 from tests.service.control import ControlledManager
 from tests.strategies.messages import messages
 
@@ -93,7 +93,7 @@ def post(
     queue: str = ORDERS,
     content_type: str = PACKETS,
 ) -> tuple[int, dict[str, Any]]:
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     path = f"/api/v1/queues/{quote(queue, safe='')}/packets{query}"
     connection.request("POST", path, body, {"Content-Type": content_type})
     response = connection.getresponse()
@@ -438,7 +438,7 @@ def test_a_request_that_does_not_say_its_size_is_bounded_too(
     controlled: ControlledManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "REQUEST_BYTES", 1000)
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     path = f"/api/v1/queues/{quote(ORDERS, safe='')}/packets"
     with contextlib.suppress(BrokenPipeError):  # the answer may come before all is sent
         connection.request(
@@ -529,7 +529,7 @@ def test_a_line_of_json_says_only_what_is_not_usual(
     controlled: ControlledManager, client: ControlClient
 ) -> None:
     client.send_packets(ORDERS, [Message("a")])
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     connection.request(
         "POST",
         f"/api/v1/queues/{quote(ORDERS, safe='')}/receive",
@@ -692,7 +692,7 @@ def test_answers_in_a_private_queue_are_named_by_its_host(
 def receive_raw(
     controlled: ControlledManager, body: bytes, accept: str
 ) -> tuple[int, str | None, bytes]:
-    connection = _UnixConnection(controlled.path)
+    connection = UnixConnection(controlled.path)
     path = f"/api/v1/queues/{quote(ORDERS, safe='')}/receive"
     headers = {"Content-Type": "application/json", "Accept": accept}
     connection.request("POST", path, body, headers)

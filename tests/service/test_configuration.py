@@ -9,7 +9,21 @@ from uuid import UUID
 
 import pytest
 
-from falconmq.service.configuration import Configuration, default_data_directory, load
+from falconmq.manager.states import QueuePrivacy
+from falconmq.service.configuration import (
+    Configuration,
+    HistorySection,
+    HttpSection,
+    ManagerSection,
+    Source,
+    TelemetrySection,
+    check,
+    default_data_directory,
+    load,
+)
+from falconmq.service.configuration.examples import example
+from falconmq.service.configuration.settings import SETTINGS, Kind
+from falconmq.service.configuration.showing import effective
 from falconmq.service.tables import ConfigurationError
 from falconmq.transport.routing import NextHopName
 from falconmq.transport.settings import TransportSettings
@@ -239,3 +253,241 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"falconmq.toml: not a text in UTF-8"):
         load(file)
+
+
+def test_all_mistakes_are_found_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "falconmq.toml"
+    file.write_text(
+        "[transprot]\n[manager]\nport = 0\nbnd = 1\n[http]\nport = 'x'\n[[computers]]\nid = 7\n"
+        "[[queues]]\nname = 'orders'\n[[queues]]\nname = '.\\private$\\a'\nquota_kilobytes = -1\n"
+        "journaling = 3\nlable = 'x'\n",
+        "utf-8",
+    )
+    problems = [str(problem).removeprefix(f"{file}: ") for problem in check(file, {})]
+    assert [problem.partition(" is ")[0] for problem in problems] == [
+        "transprot",
+        "manager.port",
+        "manager.bnd",
+        "http.port",
+        "computers[1].id",
+        "queues[1].name",
+        "queues[2].journaling",
+        "queues[2].quota_kilobytes",
+        "queues[2].lable",
+    ]
+
+
+def test_the_first_mistake_says_how_to_see_the_others(loaded: Loader) -> None:
+    error = refusal(loaded, "[manager]\nport = 0\nbind = 7\n")
+    assert "manager.bind is 7" in str(error)
+    assert error.hint.startswith("1 more: falconmq config check /")
+
+
+def test_a_file_that_cannot_be_read_is_the_one_mistake(tmp_path: Path) -> None:
+    (problem,) = check(tmp_path / "nowhere.toml", {})
+    assert "cannot read" in str(problem)
+
+
+def test_variables_of_the_environment_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "falconmq.toml"
+    file.write_text('[manager]\nname = "A"\nbind = "127.0.0.2"\n[http]\nport = 1\n', "utf-8")
+    environment = {
+        "FALCONMQ_MANAGER_NAME": "B",
+        "FALCONMQ_MANAGER_LOCAL_NAMES": "one.example.com, two.example.com",
+        "FALCONMQ_MANAGER_ADVERTISED_ADDRESS": "203.0.113.9",
+        "FALCONMQ_HTTP_PORT": "0",
+        "FALCONMQ_HTTP_ENABLED": "no",
+        "FALCONMQ_HTTP_BIND": "",  # as an empty variable of a compose file: not set
+        "FALCONMQ_TRANSPORT_WINDOW_SIZE": "32",
+        "FALCONMQ_TRANSPORT_RESEND_SHORT": "0.5",
+        "FALCONMQ_TRANSPORT_SEND_REPORTS": "true",
+        "FALCONMQ_LOG_LEVEL": "debug",
+        "FALCONMQ_URL": "http://x",
+        "FALCONMQ_TOKEN": "secret",
+        "FALCONMQ_PORT": "tcp://10.0.0.1:1801",  # Kubernetes; no section has that name
+    }
+    configuration = load(file, name="C", environment=environment)
+    assert configuration.manager.name == "C"  # the option wins over both
+    assert configuration.manager.bind == "127.0.0.2"
+    assert configuration.manager.local_names == ("one.example.com", "two.example.com")
+    assert configuration.transport.advertised_address == "203.0.113.9"
+    assert (configuration.http.port, configuration.http.enabled) == (0, False)
+    assert configuration.http.bind == ""
+    assert configuration.transport.window_size == 32
+    assert configuration.transport.resend_short == 0.5
+    assert configuration.transport.send_reports is True
+    assert configuration.log_level == "debug"
+
+
+def test_every_value_knows_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "falconmq.toml"
+    file.write_text('[manager]\nname = "A"\nbind = "127.0.0.2"\nport = 7\n', "utf-8")
+    environment = {"FALCONMQ_MANAGER_NAME": "B", "FALCONMQ_DATA": str(tmp_path / "data")}
+    configuration = load(file, data=tmp_path / "data", bind="127.0.0.9", environment=environment)
+    sources = {
+        setting["name"]: setting["source"] for setting in effective(configuration)["settings"]
+    }
+    assert sources["manager.port"] == "file"
+    assert sources["manager.name"] == "environment"
+    assert sources["manager.bind"] == "option"
+    assert sources["manager.data"] == "environment"  # FALCONMQ_DATA reached the option
+    assert sources["http.port"] == "default"
+    other = load(file, data=tmp_path / "other", environment=environment)
+    assert other.sources["manager.data"] is Source.OPTION
+
+
+def test_a_path_of_a_variable_is_from_where_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "etc").mkdir()
+    file = tmp_path / "etc" / "falconmq.toml"
+    file.write_text('[http]\ncertificate = "c.pem"\nkey = "k.pem"\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    configuration = load(file, environment={"FALCONMQ_MANAGER_DATA": "data"})
+    assert configuration.manager.data == tmp_path / "data"
+    assert configuration.http.certificate == tmp_path / "etc" / "c.pem"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem", "hint"),
+    [
+        ("FALCONMQ_HTTP_PROT", "1", "FALCONMQ_HTTP_PROT is no setting", "FALCONMQ_HTTP_PORT?"),
+        ("FALCONMQ_HTTP_PORT", "many", "FALCONMQ_HTTP_PORT is 'many'; it must be a whole", ""),
+        ("FALCONMQ_HTTP_ENABLED", "maybe", "FALCONMQ_HTTP_ENABLED is 'maybe'; it must be", ""),
+        ("FALCONMQ_HOSTS_SALES02", "10.0.0.1", "FALCONMQ_HOSTS_SALES02 is no", "the file alone"),
+        (
+            "FALCONMQ_HTTP_PORT",
+            "tcp://10.96.0.1:8018",
+            "which Kubernetes puts there",
+            "enableServiceLinks",
+        ),
+    ],
+)
+def test_a_wrong_variable_is_refused_by_its_name(
+    name: str, value: str, problem: str, hint: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(environment={name: value})
+    assert problem in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_every_setting_has_a_variable_that_sets_it() -> None:
+    words = {
+        Kind.BOOLEAN: "true",
+        Kind.SECONDS: "7",
+        Kind.TEXTS: "a",
+        Kind.ADDRESS: "10.9.8.7",
+        Kind.PATH: "/x",
+        Kind.URL: "http://x",
+        Kind.NAME: "X",
+    }
+    environment = {}
+    for setting in SETTINGS:
+        word = words.get(setting.kind) or str(setting.most)
+        environment[setting.variable] = setting.choices[1] if setting.choices else word
+    configuration = load(environment=environment)
+    assert {setting.name for setting in SETTINGS} == configuration.sources.keys()
+
+
+def test_declared_queues_have_what_is_given_and_nothing_else(loaded: Loader) -> None:
+    configuration = loaded(
+        r"""
+        [manager]
+        name = "SALES01"
+        [[queues]]
+        name = '.\private$\orders'
+        transactional = true
+        label = ""
+        quota_kilobytes = 10
+        privacy_level = "body"
+        [[queues]]
+        name = 'sales01\private$\late'
+        """
+    )
+    orders, late = configuration.queues
+    assert str(orders.name) == r".\private$\orders"
+    assert orders.transactional
+    assert orders.properties == {
+        "label": "",
+        "quota_kilobytes": 10,
+        "privacy_level": QueuePrivacy.BODY,
+    }
+    assert (str(late.name), late.transactional, late.properties) == (
+        r".\private$\late",
+        False,
+        {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("label = 'x'", "queues[1].name is missing; it must be the path name"),
+        ("name = 'orders'", "queues[1].name is 'orders'; it must be the path name"),
+        (r"name = 'OTHER\private$\a'", r"it must be the path name of a queue of ours"),
+        (r"name = '.\private$\a;journal'", r"it must be the path name of a queue of ours"),
+        (r"name = '.\system$;deadletter'", r"it must be the path name of a queue of ours"),
+        (
+            "name = '.\\private$\\a'\n[[queues]]\nname = '.\\private$\\A'",
+            "queues[2].name is '.\\\\private$\\\\A'; it must be named once",
+        ),
+        (f"name = '.\\private$\\a'\nlabel = '{'x' * 125}'", "a text of up to 124 characters"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(loaded: Loader, text: str, problem: str) -> None:
+    assert problem in str(refusal(loaded, f"[[queues]]\n{text}\n"))
+
+
+def test_the_example_is_a_file_that_means_the_defaults(loaded: Loader) -> None:
+    configuration = loaded(example())
+    assert configuration.transport == TransportSettings()
+    assert (configuration.http, configuration.sources) == (HttpSection(), {})
+
+
+def test_every_line_of_the_example_works_when_it_is_used(loaded: Loader) -> None:
+    keys = {setting.key for setting in SETTINGS} | {"id", "address", "to", "via", "transactional"}
+    lines = []
+    for line in example().splitlines():
+        used = line.removeprefix("# ")
+        key = used.partition(" = ")[0]
+        is_used = key in keys or used.startswith("[[") or key.isupper()
+        lines.append(
+            used.replace('"PARIS"', '"BERLIN"')
+            if (is_used and "=" in used) or used.startswith("[")
+            else line
+        )
+    configuration = loaded("\n".join(lines))
+    assert {setting.name for setting in SETTINGS} == configuration.sources.keys()
+    assert configuration.hosts["sales02"] == ("10.0.0.8",)
+    assert [str(queue.name) for queue in configuration.queues] == [r".\private$\orders"]
+    assert configuration.transport.window_size == TransportSettings().window_size
+
+
+def test_http_needs_certificate_and_key(loaded: Loader) -> None:
+    error = refusal(loaded, "[http]\ncertificate = 'x.pem'\n")
+    assert "http.key is missing; it must be given too: HTTPS needs both" in str(error)
+
+
+def test_every_field_of_a_section_is_a_setting() -> None:
+    names = {setting.name for setting in SETTINGS}
+    sections = {
+        "manager": ManagerSection,
+        "transport": TransportSettings,
+        "http": HttpSection,
+        "history": HistorySection,
+        "telemetry": TelemetrySection,
+    }
+    for section, kind in sections.items():
+        for field in fields(kind):
+            if field.name != "advertised_address":
+                assert f"{section}.{field.name}" in names
+
+
+def test_the_defaults_of_settings_and_sections_are_the_same() -> None:
+    configuration = load(environment={})
+    assert configuration.http == HttpSection()
+    assert configuration.history == HistorySection()
+    assert configuration.telemetry == TelemetrySection()
+    manager = configuration.manager
+    assert manager == ManagerSection(manager.name, manager.data)

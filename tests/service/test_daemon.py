@@ -19,7 +19,7 @@ import pytest
 import falconmq
 from falconmq import Message
 from falconmq.service import daemon
-from falconmq.service.configuration import Configuration, ManagerSection, load
+from falconmq.service.configuration import Configuration, HttpSection, ManagerSection, load
 from falconmq.service.daemon import Service, local_names, serve
 from tests.embedded.helpers import GatedStore
 from tests.service.services import (
@@ -129,7 +129,7 @@ def test_a_second_signal_ends_the_daemon_at_once(
 
     async def main() -> None:
         stopping = asyncio.Event()
-        with daemon._signals(stopping):
+        with daemon._signals(stopping, asyncio.Event()):
             os.kill(os.getpid(), signal.SIGTERM)
             await stopping.wait()
             assert ended == []
@@ -150,10 +150,11 @@ def test_the_log_says_that_every_interface_is_open(
     port = free.getsockname()[1]
     free.close()
     manager = ManagerSection("SALES01", tmp_path / "data", port=port)
+    chosen = Configuration(manager, http=HttpSection(port=0))
 
     async def main() -> None:
         ready = asyncio.Event()
-        task = asyncio.create_task(serve(Configuration(manager), ready=lambda _: ready.set()))
+        task = asyncio.create_task(serve(chosen, ready=lambda _: ready.set()))
         await ready.wait()
         os.kill(os.getpid(), signal.SIGTERM)
         assert await task == 0

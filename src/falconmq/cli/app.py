@@ -5,16 +5,40 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import itertools
 import os
 import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Final, ParamSpec
+from typing import Annotated, Final, NamedTuple, ParamSpec
 
 import typer
 
-from falconmq.cli import decode, demo, messages, queue, send, serve, status
+from falconmq.cli import (
+    backup,
+    completion,
+    config,
+    dead_letter,
+    decode,
+    demo,
+    exporting,
+    importing,
+    messages,
+    outgoing,
+    ping,
+    queue,
+    queue_messages,
+    ready,
+    send,
+    serve,
+    status,
+    tail,
+    token,
+    trace,
+    why,
+)
+from falconmq.cli.options import with_groups
 from falconmq.cli.problems import CommandError
 
 EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
@@ -59,34 +83,99 @@ def _command(function: Callable[_Parameters, int]) -> Callable[_Parameters, int]
     return run
 
 
-def _add(
-    group: typer.Typer, name: str, function: Callable[..., int], summary: str, epilog: str
-) -> None:
-    group.command(name, epilog=epilog, short_help=summary)(_command(function))
+class Command(NamedTuple):
+    """One command: the words that call it, and what `--help` says."""
+
+    words: str  # "send", or a group and a verb: "queue create"
+    function: Callable[..., int]
+    summary: str
+    epilog: str  # three worked examples
 
 
-queues: Final = typer.Typer(rich_markup_mode=None, epilog=queue.EPILOG)
+# What the groups are for. `falconmq --help` shows groups and commands in the order of `COMMANDS`.
+GROUPS: Final = {
+    "queue": "Create, list, show, change, empty and delete queues.",
+    "outgoing": "Messages on their way to other queue managers.",
+    "session": "Connections with other queue managers.",
+    "dead-letter": "What could not be delivered: look, send again, delete.",
+    "token": "Who may use the HTTP port.",
+    "config": "What a service is told: check, show, reload.",
+}
+COMMANDS: Final = (
+    Command("serve", serve.serve, "Run a queue manager.", serve.EPILOG),
+    Command("ready", ready.ready, "Can it take messages now?", ready.EPILOG),
+    Command("status", status.status, "Show what a queue manager does.", status.EPILOG),
+    Command("queue create", queue.create, "Create a queue.", queue.CREATE_EPILOG),
+    Command("queue list", queue.list_queues, "List the queues.", queue.LIST_EPILOG),
+    Command("queue show", queue.show, "Show a queue.", queue.SHOW_EPILOG),
+    Command("queue set", queue.set_properties, "Change a queue.", queue.SET_EPILOG),
+    Command("queue delete", queue.delete, "Delete a queue.", queue.DELETE_EPILOG),
+    Command("queue purge", queue_messages.purge, "Empty a queue.", queue_messages.PURGE_EPILOG),
+    Command("queue move", queue_messages.move, "Move messages.", queue_messages.MOVE_EPILOG),
+    Command("send", send.send, "Send messages.", send.EPILOG),
+    Command("receive", messages.receive, "Take messages out of a queue.", messages.RECEIVE_EPILOG),
+    Command("peek", messages.peek, "Look at messages; they stay.", messages.PEEK_EPILOG),
+    Command("tail", tail.tail, "Follow a queue: messages as they arrive.", tail.EPILOG),
+    Command("export", exporting.export, "Write messages into a file.", exporting.EPILOG),
+    Command("import", importing.import_messages, "Send what is in a file.", importing.EPILOG),
+    Command("why", why.why, "Explain where messages are, and why.", why.EPILOG),
+    Command("outgoing list", outgoing.list_outgoing, "List what waits.", outgoing.LIST_EPILOG),
+    Command("outgoing pause", outgoing.pause, "Send nothing more.", outgoing.PAUSE_EPILOG),
+    Command("outgoing resume", outgoing.resume, "Send again.", outgoing.RESUME_EPILOG),
+    Command("outgoing purge", outgoing.purge, "Delete what waits.", outgoing.PURGE_EPILOG),
+    Command("session list", outgoing.list_sessions, "List sessions.", outgoing.SESSION_EPILOG),
+    Command("ping", ping.ping, "Ask whether a computer can be reached.", ping.EPILOG),
+    Command("trace", trace.trace, "Show the route of a message.", trace.EPILOG),
+    Command("dead-letter list", dead_letter.list_letters, "List them.", dead_letter.LIST_EPILOG),
+    Command("dead-letter show", dead_letter.show, "Show one of them.", dead_letter.SHOW_EPILOG),
+    Command("dead-letter redrive", dead_letter.redrive, "Send again.", dead_letter.REDRIVE_EPILOG),
+    Command("dead-letter delete", dead_letter.delete, "Delete them.", dead_letter.DELETE_EPILOG),
+    Command("token create", token.create, "Make a token.", token.CREATE_EPILOG),
+    Command("token list", token.list_tokens, "List the tokens.", token.LIST_EPILOG),
+    Command("token revoke", token.revoke, "Take a token away.", token.REVOKE_EPILOG),
+    Command("config check", config.check, "Find mistakes in it.", config.CHECK_EPILOG),
+    Command("config show", config.show, "Show what is in effect.", config.SHOW_EPILOG),
+    Command("config example", config.example, "Print a file to start with.", config.EXAMPLE_EPILOG),
+    Command("config reload", config.reload, "Let a service read it again.", config.RELOAD_EPILOG),
+    Command("backup", backup.backup, "Copy a queue manager.", backup.BACKUP_EPILOG),
+    Command("restore", backup.restore, "Bring a backup back.", backup.RESTORE_EPILOG),
+    Command("decode", decode.decode, "Show what is in MSMQ packets.", decode.EPILOG),
+    Command("demo", demo.demo, "See three queue managers at work.", demo.EPILOG),
+    Command("completion", completion.completion, "Let a shell complete.", completion.EPILOG),
+)
 
 
-@queues.callback(invoke_without_command=True)
-def manage_queues(context: typer.Context) -> None:
-    """Create, list, delete and purge queues."""
-    _show_help_if_alone(context)
+def _group(name: str) -> typer.Typer:
+    group = typer.Typer(rich_markup_mode=None, epilog=_examples(name))
+
+    def show_help(context: typer.Context) -> None:
+        _show_help_if_alone(context)
+
+    show_help.__doc__ = GROUPS[name]
+    group.callback(invoke_without_command=True)(show_help)
+    app.add_typer(group, name=name, help=GROUPS[name])
+    return group
 
 
-_add(queues, "create", queue.create, "Create a queue.", queue.EPILOG)
-_add(queues, "list", queue.list_queues, "List the queues.", queue.EPILOG)
-_add(queues, "delete", queue.delete, "Delete a queue.", queue.EPILOG)
-_add(queues, "purge", queue.purge, "Delete all messages of a queue.", queue.EPILOG)
+def _examples(name: str) -> str:
+    """The first examples of the commands in a group; three in all."""
+    lines = [c.epilog.splitlines()[2:] for c in COMMANDS if c.words.startswith(f"{name} ")]
+    mixed = [line for row in itertools.zip_longest(*lines) for line in row if line]
+    return "\n".join(["\b", "Examples:", *mixed[:3], ""])
 
-_add(app, "serve", serve.serve, "Run a queue manager.", serve.EPILOG)
-_add(app, "status", status.status, "Show what a running queue manager does.", status.EPILOG)
-app.add_typer(queues, name="queue", help="Create, list, delete and purge queues.")
-_add(app, "send", send.send, "Send messages.", send.EPILOG)
-_add(app, "receive", messages.receive, "Take messages out of a queue.", messages.RECEIVE_EPILOG)
-_add(app, "peek", messages.peek, "Look at messages; they stay.", messages.PEEK_EPILOG)
-_add(app, "decode", decode.decode, "Show what is in MSMQ packets.", decode.EPILOG)
-_add(app, "demo", demo.demo, "See three queue managers at work.", demo.EPILOG)
+
+def _register() -> None:
+    groups: dict[str, typer.Typer] = {}
+    for words, function, summary, epilog in COMMANDS:
+        first, _, verb = words.rpartition(" ")
+        if first and first not in groups:
+            groups[first] = _group(first)
+        group = groups.get(first, app)
+        run = _command(with_groups(function))
+        group.command(verb, epilog=epilog, short_help=summary)(run)
+
+
+_register()
 
 
 @app.callback(invoke_without_command=True)
@@ -111,6 +200,7 @@ def _show_help_if_alone(context: typer.Context) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit code and never lets a user see a traceback."""
     _make_streams_safe()
+    completion.prepare()
     try:
         result = app(arguments, prog_name="falconmq", standalone_mode=False)
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,12 +44,22 @@ def demo(
             show_default=False,
         ),
     ] = None,
+    stay: Annotated[
+        bool | None,
+        typer.Option(
+            "--stay/--no-stay",
+            help="Stay up at the end, with the console to look at, until Ctrl-C; on a terminal it "
+            "does if this is left out.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """See MSMQ at work: three queue managers, orders that flow, one of them killed.
 
     A shop sends orders over a hub to a warehouse, which sends receipts back. In the middle the hub
     is killed and started again. At the end everything is counted; exit code 1 if anything was lost
-    or doubled. It needs no root, uses addresses of the loopback, and cleans up.
+    or doubled. It needs no root, uses addresses of the loopback, and cleans up. Each of the three
+    has a web console; on a terminal they stay up at the end, until Ctrl-C.
 
     With --packets: the session that the specification publishes, and eleven messages that are
     encoded, decoded and compared here and now; exit code 1 if any came back different.
@@ -62,4 +73,6 @@ def demo(
         raise WrongUsageError(f"--keep {keep}: it is not empty", "name a new or an empty directory")
     from falconmq.cli.demo_orders import run  # noqa: PLC0415
 
-    return run(orders, keep, as_json=as_json)
+    if stay is None:
+        stay = sys.stdout.isatty() and not as_json
+    return run(orders, keep, as_json=as_json, stay=stay)

@@ -23,6 +23,7 @@ from falconmq.cli.problems import CommandError
 from falconmq.client import CONTROL_SOCKET, ControlClient
 
 PORT: Final = 1801
+HTTP_PORT: Final = 8018
 READY_SECONDS: Final = 30.0
 _NETS: Final = 16  # 127.0.0.x, 127.0.1.x and so on are tried
 _STOP_SECONDS: Final = 10.0
@@ -52,10 +53,10 @@ class Net:
         self._anchor.close()
 
 
-def _is_free(address: str) -> bool:
+def _is_free(address: str, port: int = PORT) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind((address, PORT))
+            probe.bind((address, port))
         except OSError:
             return False
     return True
@@ -105,6 +106,9 @@ class Manager:
         """Where the others are, and over whom they are reached."""
         lines = ["[manager]", f'name = "{self.name}"', f'data = "{self.data.name}"']
         lines += [f'bind = "{self.address}"', "", "[transport]", "try_connect_interval = 0.5"]
+        # Nobody else can reach the loopback, so whoever is on this computer may look and act.
+        port = HTTP_PORT if _is_free(self.address, HTTP_PORT) else 0
+        lines += ["", "[http]", f"port = {port}", 'loopback_role = "manage"']
         for other in others:
             lines += ["", "[[computers]]", f'id = "{other.id}"', f'name = "{other.name}"']
             lines += [f'address = "{other.address}"']
@@ -115,6 +119,11 @@ class Manager:
 
     def client(self) -> ControlClient:
         return ControlClient(self.data / CONTROL_SOCKET)
+
+    def console(self) -> str:
+        """The address of its web console; empty if it has none."""
+        with self.client() as client:
+            return str(client.status().get("http") or "")
 
     def start(self) -> None:
         """Start it; `wait` until it is ready."""

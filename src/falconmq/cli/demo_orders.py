@@ -10,6 +10,7 @@ is killed and started again in the middle. Receipts are express and go back by a
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import sys
 import tempfile
@@ -63,8 +64,8 @@ class Told:
             self.progress.update(self._bars[stream.name], completed=len(stream.received))
 
 
-def run(orders: int, keep: Path | None, *, as_json: bool) -> int:
-    """The whole demo; 0 if the totals are right."""
+def run(orders: int, keep: Path | None, *, as_json: bool, stay: bool = False) -> int:
+    """The whole demo; 0 if the totals are right. With `stay` until Ctrl-C."""
     told = Told(is_quiet=as_json)
     with _place(keep) as place, Net(3) as addresses:
         shop, hub, warehouse = managers = [
@@ -73,7 +74,14 @@ def run(orders: int, keep: Path | None, *, as_json: bool) -> int:
         ]
         _introduce(told, shop, hub, warehouse)
         try:
-            result = _play(told, Flow(shop, warehouse, orders), hub)
+            flow = Flow(shop, warehouse, orders)
+            result = _play(told, flow, hub)
+            if stay and not result["problems"]:
+                _print_totals(told.console, result)
+                _stay(told, managers)
+            else:
+                _stop_in_order(told, flow, hub)
+                _print_totals(told.console, result)
         finally:
             for manager in managers:
                 manager.stop()
@@ -132,18 +140,35 @@ def _play(told: Told, flow: Flow, hub: Manager) -> dict[str, Any]:
         told.line("everything has arrived")
         _until(told, flow, lambda: not _waiting(flow.shop))
         told.line("everything the shop sent is acknowledged")
-    result = {
+    return {
         "streams": [stream.as_json() for stream in flow.streams],
         "sessions": _sessions(managers),
         "problems": [problem for stream in flow.streams for problem in stream.problems()],
     }
-    for manager in (flow.shop, hub):  # before it stops, each acknowledges what it has
+
+
+def _stop_in_order(told: Told, flow: Flow, hub: Manager) -> None:
+    """Before it stops, each acknowledges what it has; so nothing waits at the last one."""
+    for manager in (flow.shop, hub):
         _until(told, flow, lambda: not _waiting(manager))  # noqa: B023  # called at once
         manager.stop()
     _until(told, flow, lambda: not _waiting(flow.warehouse))
     told.line("shop and hub have stopped in order; nothing waits anywhere")
-    _print_totals(told.console, result)
-    return result
+
+
+def _stay(told: Told, managers: list[Manager]) -> None:
+    """Let people look around, until Ctrl-C."""
+    told.console.print("All three are still up; look at them:", style="bold")
+    for manager in managers:
+        place = shlex.quote(str(manager.data))
+        told.console.print(f"  {manager.name:<10} console: {manager.console()}")
+        status = f"{'':<12} falconmq status --data {place}"
+        told.console.print(status, style="dim", soft_wrap=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        told.console.print("Ctrl-C stops them.")
+        while True:
+            time.sleep(1)
+    told.console.print()
 
 
 def _until(told: Told, flow: Flow, condition: Callable[[], bool]) -> None:

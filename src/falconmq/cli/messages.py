@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from falconmq.cli.connection import ConfigOption, DataOption, QueueArgument, service
+from falconmq.cli.connection import service
+from falconmq.cli.options import Place, QueueArgument
 from falconmq.cli.problems import CommandError, WrongUsageError
 from falconmq.cli.tables import local_time, print_json, print_table, printable, shortened
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from falconmq.client import ControlClient
 
 RECEIVE_EPILOG = """\b
@@ -35,26 +34,42 @@ PAGE: Final = 100  # messages of one request
 LONGEST_WAIT: Final = 3600.0  # seconds of one request; then it is asked again
 _COLUMN: Final = 40
 
-CountOption = Annotated[
-    int, typer.Option(help="At most so many messages.", metavar="NUMBER", min=1)
-]
-TimeoutOption = Annotated[
-    float, typer.Option(help="Wait so long for a message.", metavar="SECONDS", min=0)
-]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for a message without a limit.")]
-AllOption = Annotated[bool, typer.Option("--all", help="All messages that are there.")]
-LookupIdOption = Annotated[
-    int | None,
-    typer.Option(help="This message and no other.", metavar="ID", min=0, show_default=False),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="One JSON object with all properties for each message.")
-]
-TableOption = Annotated[bool, typer.Option("--table", help="One line for each message.")]
-RawOption = Annotated[bool, typer.Option("--raw", help="The bytes of the bodies, nothing else.")]
-
 Json = dict[str, Any]
 Printer = Callable[[list[Json]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """What `receive` and `peek` have in common."""
+
+    count: Annotated[
+        int, typer.Option(help="At most so many messages.", metavar="NUMBER", min=1)
+    ] = 1
+    timeout: Annotated[
+        float, typer.Option(help="Wait so long for a message.", metavar="SECONDS", min=0)
+    ] = 0
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for a message without a limit.")] = (
+        False
+    )
+    everything: Annotated[bool, typer.Option("--all", help="All messages that are there.")] = False
+    lookup_id: Annotated[
+        int | None,
+        typer.Option(help="This message and no other.", metavar="ID", min=0, show_default=False),
+    ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all properties for each message.")
+    ] = False
+    as_table: Annotated[bool, typer.Option("--table", help="One line for each message.")] = False
+    raw: Annotated[bool, typer.Option("--raw", help="The bytes of the bodies, nothing else.")] = (
+        False
+    )
+
+    def wanted(self, queue: str, *, peek: bool) -> Wanted:
+        count = None if self.everything else self.count
+        return Wanted(queue, peek, count, None if self.wait else self.timeout, self.lookup_id)
+
+    def printer(self) -> Printer:
+        return _printer(as_json=self.as_json, as_table=self.as_table, raw=self.raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,51 +85,25 @@ class Wanted:
 
 def receive(
     queue: QueueArgument,
-    count: CountOption = 1,
-    timeout: TimeoutOption = 0,
-    wait: WaitOption = False,
-    everything: AllOption = False,
-    lookup_id: LookupIdOption = None,
-    as_json: JsonOption = False,
-    as_table: TableOption = False,
-    raw: RawOption = False,
-    data: DataOption = None,
-    config: ConfigOption = None,
+    reading: ReadingOptions,
+    place: Place,
 ) -> int:
     """Take messages out of a queue and print their bodies.
 
     What was printed is gone from the queue. Ctrl-C while it waits loses nothing. Exit code 1: no
     message came.
     """
-    chosen = Wanted(
-        queue, False, None if everything else count, None if wait else timeout, lookup_id
-    )
-    return _read(chosen, _printer(as_json=as_json, as_table=as_table, raw=raw), data, config)
+    return _read(reading.wanted(queue, peek=False), reading.printer(), place)
 
 
-def peek(
-    queue: QueueArgument,
-    count: CountOption = 1,
-    timeout: TimeoutOption = 0,
-    wait: WaitOption = False,
-    everything: AllOption = False,
-    lookup_id: LookupIdOption = None,
-    as_json: JsonOption = False,
-    as_table: TableOption = False,
-    raw: RawOption = False,
-    data: DataOption = None,
-    config: ConfigOption = None,
-) -> int:
+def peek(queue: QueueArgument, reading: ReadingOptions, place: Place) -> int:
     """Print messages of a queue; they stay in it. Exit code 1: there is none."""
-    chosen = Wanted(
-        queue, True, None if everything else count, None if wait else timeout, lookup_id
-    )
-    return _read(chosen, _printer(as_json=as_json, as_table=as_table, raw=raw), data, config)
+    return _read(reading.wanted(queue, peek=True), reading.printer(), place)
 
 
-def _read(wanted: Wanted, show: Printer, data: Path | None, config: Path | None) -> int:
+def _read(wanted: Wanted, show: Printer, place: Place) -> int:
     found = False
-    with service(data, config) as client:
+    with service(place) as client:
         for page in _pages(client, wanted):
             found = True
             show(page)
@@ -163,13 +152,13 @@ def _printer(*, as_json: bool, as_table: bool, raw: bool) -> Printer:
     if as_json + as_table + raw > 1:
         raise WrongUsageError("--json, --table and --raw exclude each other", "give one of them")
     if as_json:
-        return _print_json
+        return print_messages_as_json
     if as_table:
         return _print_messages
-    return _print_raw if raw else _print_bodies
+    return _print_raw if raw else print_bodies
 
 
-def _print_json(page: Iterable[Json]) -> None:
+def print_messages_as_json(page: Iterable[Json]) -> None:
     for message in page:
         print_json(message, as_line=True)
 
@@ -181,7 +170,7 @@ def _print_raw(page: Iterable[Json]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _print_bodies(page: Iterable[Json]) -> None:
+def print_bodies(page: Iterable[Json]) -> None:
     on_screen = sys.stdout.isatty()
     for message in page:
         text = message["text"]
@@ -201,7 +190,7 @@ def _print_messages(page: Iterable[Json]) -> None:
             len(base64.b64decode(message["body"])),
             _class(message),
             shortened(message["label"], _COLUMN),
-            shortened(_first_line(message), _COLUMN),
+            shortened(first_line(message), _COLUMN),
         )
         for message in page
     ]
@@ -214,7 +203,7 @@ def _class(message: Json) -> str:
     return "" if name.lower() == "normal" else name
 
 
-def _first_line(message: Json) -> str:
+def first_line(message: Json) -> str:
     text = message["text"]
     if text is None:
         return f"<{message['summary']}>"

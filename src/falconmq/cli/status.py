@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from falconmq.cli.connection import ConfigOption, DataOption, service
-from falconmq.cli.tables import count_of, local_time, print_json, print_table, size_text
+from falconmq.cli.connection import service
+from falconmq.cli.options import JsonOption, Place
+from falconmq.cli.outgoing import print_outgoing, print_sessions
+from falconmq.cli.tables import count_of, print_json, print_table, size_text
 
 EPILOG = """\b
 Examples:
@@ -20,21 +20,21 @@ Examples:
 Json = dict[str, Any]
 
 
-def status(
-    data: DataOption = None,
-    config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
-) -> int:
+def status(place: Place, as_json: JsonOption = False) -> int:
     """Show queues, outgoing queues with their last tries to connect, and sessions."""
-    with service(data, config) as client:
+    with service(place) as client:
         found = client.status()
     if as_json:
         print_json(found)
         return 0
     _print_manager(found)
     _print_queues(found["queues"])
-    _print_outgoing(found["outgoing"])
-    _print_sessions(found.get("sessions", []))
+    if outgoing := found["outgoing"]:
+        sys.stdout.write("\n")
+        print_outgoing(outgoing)
+    if sessions := found.get("sessions"):
+        sys.stdout.write("\n")
+        print_sessions(sessions)
     return 0
 
 
@@ -65,48 +65,6 @@ def _print_queues(queues: list[Json]) -> None:
             for queue in queues
         ],
     )
-
-
-def _print_outgoing(outgoing: list[Json]) -> None:
-    _table(
-        ("OUTGOING QUEUE", "STATE", "NEXT HOP", "MESSAGES", "LAST TRY"),
-        [
-            (
-                queue["destination"],
-                queue["state"],
-                ", ".join(queue["next_hops"]) or "unknown",
-                queue["messages"],
-                _last_try(queue["connection_history"]),
-            )
-            for queue in outgoing
-        ],
-    )
-    for queue in outgoing:
-        if queue["messages"] and queue["problem"]:
-            sys.stdout.write(f"{queue['destination']}: {queue['problem']}{_next_try(queue)}\n")
-
-
-def _next_try(queue: Json) -> str:
-    seconds = queue["next_try_seconds"]
-    return "" if seconds is None else f"; next try in {seconds:.0f} s"
-
-
-def _last_try(history: list[Json]) -> str:
-    if not history:
-        return "none yet"
-    last = history[-1]
-    where = f" ({', '.join(last['addresses'])})" if last["addresses"] else ""
-    return f"{local_time(last['time'])} {last['status']}{where}"
-
-
-def _print_sessions(sessions: list[Json]) -> None:
-    """Whatever the transport says about its sessions, a column for each word."""
-    if sessions:
-        headings = list(sessions[0])
-        _table(
-            [heading.replace("_", " ").upper() for heading in headings],
-            [[session.get(heading, "") for heading in headings] for session in sessions],
-        )
 
 
 def _table(headings: list[str] | tuple[str, ...], rows: list[Any]) -> None:

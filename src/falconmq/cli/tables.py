@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,8 +17,16 @@ def print_json(value: Any, *, as_line: bool = False) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def print_pairs(pairs: Mapping[str, object]) -> None:
+    """A word and its value on each line, the values below each other."""
+    width = max(map(len, pairs), default=0)
+    for name, value in pairs.items():
+        sys.stdout.write(f"{name.ljust(width)}{_GAP}{printable(str(value))}".rstrip() + "\n")
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as they need to be; numbers stand to the right."""
+    rows = list(rows)
     texts = [[printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headings, *texts, strict=True)]
     numeric = [bool(rows) and isinstance(cell, int) for cell in (rows[0] if rows else headings)]

@@ -18,92 +18,47 @@ those take and give `falconmq.Message`.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
-import os
-import select
-import shlex
-import socket
-import threading
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 from uuid import UUID
-from weakref import WeakSet
 
 from falconmq.client import packets
-from falconmq.client.location import socket_name
-from falconmq.errors import FalconMQError, MqStatus, WireError
+from falconmq.client.calls import BrokenError, Call
+from falconmq.client.channel import Channel, tls_context
+from falconmq.client.doors import Door
+from falconmq.client.problems import ServiceError, refusal
+from falconmq.errors import MqStatus, WireError
 from falconmq.message import Message, MessageId
 
-ANSWER_SECONDS: Final = 60.0  # until an answer must have come, beside the time it may wait
-IDLE_SECONDS: Final = 2.0  # a connection is used again for so long; the service closes it after 5
 _JSON: Final = "application/json"
-_PREFIX: Final = "/api/v1"
 
 Json = dict[str, Any]
 
 
-class UnreachableError(FalconMQError):
-    """No service answers at the socket."""
-
-
-class ServiceError(FalconMQError):
-    """The service refused; status and hint are its own, `http_status` says it the HTTP way."""
-
-    def __init__(self, message: str, *, status: MqStatus, hint: str, http_status: int) -> None:
-        super().__init__(message, status=status, hint=hint)
-        self.http_status = http_status
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=ANSWER_SECONDS)
-        self._path = path
-        self.last_used = 0.0
-        self._owner = 0  # the process that connected it; a fork must not speak over it too
-
-    def connect(self) -> None:
-        self._owner = os.getpid()
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        try:
-            with socket_name(self._path) as name:
-                self.sock.connect(name)
-        except BaseException:
-            self.close()
-            raise
-
-    def __del__(self) -> None:
-        self.close()  # its thread has ended
-
-    def is_fresh(self) -> bool:
-        """Whether the service still listens at the other end, as far as one can tell."""
-        if self.sock is None or self._owner != os.getpid():
-            return False
-        if time.monotonic() - self.last_used > IDLE_SECONDS:
-            return False
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        return not poll.poll(0)  # it says nothing unasked: what could be read is its good-bye
-
-
 class ControlClient:
-    """Calls the service behind a control socket. Close it, or use `with`.
+    """Calls a service, over its control socket or its HTTP port. Close it, or use `with`.
 
     Each thread that uses it has a connection of its own, which stays open between requests.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._own = threading.local()
-        self._connections: WeakSet[_UnixConnection] = WeakSet()  # those of threads that live
+    def __init__(self, place: Path | Channel) -> None:
+        self.channel = Channel(Door.of_socket(place)) if isinstance(place, Path) else place
         self._identifier: UUID | None = None  # of the queue manager, when it was asked for
         self._known: dict[str, tuple[str, bool]] = {}  # format name, is transactional
+
+    @classmethod
+    def connect(cls, url: str, token: str | None = None, *, ca_file: str | None = None) -> Self:
+        """A client of the service at a URL: `http://host:8018`, `unix:/path/to/data`.
+
+        Nothing is asked yet: the first request tells whether anybody is there.
+        """
+        door = Door.parse(url)
+        return cls(Channel(door, token, tls=tls_context(ca_file) if door.is_tls else None))
 
     def status(self) -> Json:
         return self._get("/status")
@@ -121,7 +76,7 @@ class ControlClient:
 
     def delete_queue(self, name: str, *, only_if_empty: bool = False) -> None:
         query = urlencode({"only_if_empty": str(only_if_empty).lower()})
-        self._request("DELETE", f"/queues/{_quoted(name)}?{query}")
+        self.request("DELETE", f"/queues/{_quoted(name)}?{query}")
 
     def purge_queue(self, name: str) -> int:
         """Delete all messages; how many."""
@@ -197,7 +152,7 @@ class ControlClient:
         try:
             return packets.from_packets(data)
         except (WireError, ValueError, KeyError, TypeError) as error:
-            raise self._no_answer(error) from error
+            raise self.channel.door.no_answer(error) from error
 
     def outgoing(self) -> list[Json]:
         found: list[Json] = self._get("/outgoing")["outgoing"]
@@ -210,14 +165,46 @@ class ControlClient:
     def resume(self, number: int) -> None:
         self._post(f"/outgoing/{number}/resume")
 
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        timeout: float = 0,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        """Anything of the API: `client.request("GET", "/sessions")`; `timeout` is what it waits."""
+        content = None if body is None else json.dumps(body).encode()
+        sent = {"Content-Type": _JSON, **(headers or {})}
+        return self._json(self._exchange(method, path, content, sent, timeout))
+
+    @contextlib.contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: float = 0,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[Iterator[bytes]]:
+        """An answer that goes on: `with client.stream("GET", "/events") as pieces`.
+
+        The pieces are as they came. `timeout` is how much longer than for any other answer nothing
+        may come. UnreachableError if the line breaks, ServiceError if it is refused.
+        """
+        try:
+            with self.channel.stream(Call(method, path, None, headers or {}, timeout)) as answer:
+                status, pieces = answer
+                if status >= HTTPStatus.BAD_REQUEST:
+                    raise refusal(status, b"".join(pieces))
+                yield pieces
+        except BrokenError as error:
+            raise error.error from error.__cause__
+
     def close(self) -> None:
         """A request that waits ends; no message is lost with it."""
-        for connection in list(self._connections):
-            if connection.sock is not None:
-                with contextlib.suppress(OSError):  # it has ended before
-                    connection.sock.shutdown(socket.SHUT_RDWR)
-            connection.close()
-        self._own = threading.local()
+        self.channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,22 +218,16 @@ class ControlClient:
         self.close()
 
     def _get(self, path: str) -> Json:
-        return self._request("GET", path)
+        return self.request("GET", path)
 
     def _post(self, path: str, body: Json | None = None, timeout: float = 0) -> Json:
-        return self._request("POST", path, body, timeout)
-
-    def _request(
-        self, method: str, path: str, body: Json | None = None, timeout: float = 0
-    ) -> Json:
-        content = None if body is None else json.dumps(body).encode()
-        return self._json(self._exchange(method, path, content, {"Content-Type": _JSON}, timeout))
+        return self.request("POST", path, body, timeout=timeout)
 
     def _json(self, data: bytes) -> Json:
         try:
             answer: Json = json.loads(data)
         except ValueError as error:
-            raise self._no_answer(error) from error
+            raise self.channel.door.no_answer(error) from error
         return answer
 
     def _send_packets(
@@ -284,103 +265,14 @@ class ControlClient:
         timeout: float = 0,
     ) -> bytes:
         """Ask; the content of the answer, or ServiceError if it is a refusal."""
-        connection = self._ask(method, _PREFIX + path, content, headers, timeout + ANSWER_SECONDS)
         try:
-            with connection.getresponse() as response:
-                data = response.read()
-            connection.last_used = time.monotonic()
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            connection.close()
-            raise self._no_answer(error) from error
-        except BaseException:  # Ctrl-C: the answer would come to the next request
-            connection.close()
-            raise
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            connection.close()  # the service may do the same, if it has not read all
-            raise _refusal(response.status, data)
-        return b"{}" if response.status == HTTPStatus.NO_CONTENT else data
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-    ) -> _UnixConnection:
-        """Send a request; over a new connection if the old one turns out to be closed.
-
-        A request of which a part was not sent was not carried out, so it may be sent again. One
-        that was sent may have been, whatever became of the answer.
-        """
-        connection = self._connection()
-        for is_reused in (True, False) if connection.is_fresh() else (False,):
-            if is_reused:
-                assert connection.sock is not None
-                connection.sock.settimeout(seconds)
-            else:
-                self._connect(connection, seconds)
-            try:
-                connection.request(method, path, content, dict(headers))
-                break
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                connection.close()
-                is_stale = isinstance(error, BrokenPipeError | ConnectionResetError)
-                if not (is_reused and is_stale):
-                    raise self._no_answer(error) from error
-            except BaseException:
-                connection.close()
-                raise
-        return connection
-
-    def _connection(self) -> _UnixConnection:
-        found: _UnixConnection | None = getattr(self._own, "connection", None)
-        if found is None:
-            found = self._own.connection = _UnixConnection(self._path)
-            self._connections.add(found)
-        return found
-
-    def _connect(self, connection: _UnixConnection, seconds: float) -> None:
-        connection.close()
-        connection.timeout = seconds
-        try:
-            connection.connect()
-        except PermissionError as error:
-            raise UnreachableError(
-                f"the service at {self._path.parent} belongs to another user",
-                status=MqStatus.ACCESS_DENIED,
-                hint="run the command as that user",
-            ) from error
-        except OSError as error:
-            raise UnreachableError(
-                f"no service is running at {self._path.parent}",
-                status=MqStatus.SERVICE_NOT_AVAILABLE,
-                hint=f"start it: falconmq serve --data {shlex.quote(str(self._path.parent))}",
-            ) from error
-
-    def _no_answer(self, error: BaseException) -> UnreachableError:
-        return UnreachableError(
-            f"the service at {self._path.parent} did not answer: {error}",
-            status=MqStatus.SERVICE_NOT_AVAILABLE,
-            hint="it may have done what it was asked; look before asking again",
-        )
+            answer = self.channel.exchange(Call(method, path, content, headers, timeout))
+        except BrokenError as error:
+            raise error.error from error.__cause__
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise refusal(answer.status, answer.content)
+        return b"{}" if answer.status == HTTPStatus.NO_CONTENT else answer.content
 
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
-
-
-def _refusal(code: int, data: bytes) -> ServiceError:
-    try:
-        problem = json.loads(data)
-        status = MqStatus(int(problem["hresult"], 16))
-        return ServiceError(
-            str(problem["detail"]), status=status, hint=str(problem["hint"]), http_status=code
-        )
-    except (ValueError, KeyError, TypeError):  # whatever listens there, it is not our service
-        return ServiceError(
-            f"the service answered with HTTP status {code}",
-            status=MqStatus.ERROR,
-            hint="is it another version of FalconMQ?",
-            http_status=code,
-        )

@@ -25,8 +25,11 @@ def default_data_directory() -> Path:
 def data_directory(config: Path | None = None) -> Path:
     """The data directory that a configuration file names, or the default one.
 
-    Only this one key is read: whoever sends a message need not know what the service knows.
+    Only this one key is read: whoever sends a message need not know what the service knows. The
+    variable that sets the key for the service counts here as it counts there.
     """
+    if given := os.environ.get("FALCONMQ_MANAGER_DATA"):
+        return Path(given).expanduser().absolute()
     if config is None:
         return default_data_directory()
     data = _manager_section(config).get("data")

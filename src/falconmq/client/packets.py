@@ -79,8 +79,12 @@ def to_packets(
 
     `source` is the queue manager that sends them; only `names_private_queues` has to know it.
     """
-    transaction = _SOME_PLACE if in_transaction else None
-    body = b"".join([_packet(message, destination, transaction, source) for message in messages])
+    body = b"".join(
+        [
+            to_packet(message, destination, in_transaction=in_transaction, source=source)
+            for message in messages
+        ]
+    )
     if len(body) > REQUEST_BYTES:
         raise MessageError(
             "messages",
@@ -91,13 +95,20 @@ def to_packets(
     return body
 
 
-def _packet(
+def can_carry(message: Message) -> bool:
+    """Whether a packet carries all that the message asks for."""
+    return not (message.dead_letter_queue or message.allow_peek_when_locked)
+
+
+def to_packet(
     message: Message,
     destination: SingleFormatName,
-    transaction: MessageTransaction | None,
-    source: UUID,
+    *,
+    in_transaction: bool,
+    source: UUID = NOBODY,
 ) -> bytes:
-    if message.dead_letter_queue or message.allow_peek_when_locked:
+    """One message for the body of a request."""
+    if not can_carry(message):
         field = "dead_letter_queue" if message.dead_letter_queue else "allow_peek_when_locked"
         raise MessageError(
             field,
@@ -107,7 +118,7 @@ def _packet(
         )
     message.destination = destination
     message.destinations = ()
-    message.transaction = transaction
+    message.transaction = _SOME_PLACE if in_transaction else None
     if message.recoverable is None:  # the safe default: it survives a restart
         message.delivery = Delivery.RECOVERABLE
     packet = to_user_message(

@@ -102,6 +102,10 @@ class Engine:
     def is_closed(self) -> bool:
         return self._is_closed
 
+    @property
+    def committer(self) -> Committer:
+        return self._committer
+
     def run(
         self, event: Event[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> tuple[_T, Commit | None]:

@@ -82,11 +82,13 @@ class EventLog:
 
     def __init__(self, clock: Callable[[], float], size: int = DEFAULT_SIZE) -> None:
         self._clock = clock
+        self.started = clock()  # nothing that happened before is known here
         self._events: deque[MessageEvent] = deque(maxlen=size)
         self.number = 0  # of the newest
         self.counts: Counter[EventKind] = Counter()
         self.sizes: Counter[EventKind] = Counter()  # bytes
         self.by_queue: Counter[tuple[int, EventKind]] = Counter()  # by its number
+        self.latest: dict[tuple[int, EventKind], float] = {}  # when it happened there last
         self.by_reason: Counter[tuple[EventKind, int]] = Counter()
         self.listeners: list[Listener] = []  # called inside the turn: be short, and do not raise
 
@@ -102,9 +104,10 @@ class EventLog:
         detail: str = "",
     ) -> None:
         self.number += 1
+        now = self._clock()
         event = MessageEvent(
             self.number,
-            self._clock(),
+            now,
             kind,
             source,
             message_id,
@@ -119,6 +122,7 @@ class EventLog:
         self.sizes[kind] += size
         if queue is not None:
             self.by_queue[queue.number, kind] += 1
+            self.latest[queue.number, kind] = now
         if reason:
             self.by_reason[kind, reason] += 1
         for listener in self.listeners:
@@ -137,6 +141,12 @@ class EventLog:
         kind = _LEFT.get(reason)
         if kind is not None:
             self.record(kind, source, message_id, queue, lookup_id, size, reason)
+
+    def forget_queue(self, number: int) -> None:
+        """A queue is gone: no totals are kept for it, for its number is never given again."""
+        for kind in EventKind:
+            self.by_queue.pop((number, kind), None)
+            self.latest.pop((number, kind), None)
 
     def restored(self) -> None:
         self.record(EventKind.RESTORED, NO_SOURCE, 0, None)

@@ -129,6 +129,7 @@ class OutgoingQueue(Queue):
         self.transfer_info = OutgoingTransferInfo()
         self.state = OutgoingState.INACTIVE
         self.connection_history: list[ConnectionAttempt] = []
+        self.connection_failures = 0  # since the start; the history forgets
 
     @property
     def is_active(self) -> bool:

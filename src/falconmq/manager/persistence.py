@@ -8,6 +8,7 @@ properties of its own. What is volatile is not in the record and starts anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,7 +26,7 @@ from falconmq.names import (
     parse_format_name,
 )
 from falconmq.names.syntax import fold
-from falconmq.store.interface import StoreReader
+from falconmq.store.interface import StoreReader, WriteBatch
 from falconmq.wire.security_descriptor import SecurityDescriptor
 
 VERSION: Final = 1
@@ -124,6 +125,26 @@ def store_counters(core: QueueManagerCore) -> None:
     for counter in counters(core):
         counter.ceiling = counter.value
         core.batch.put(META, counter.name.encode(), counter.value.to_bytes(8, "big"))
+
+
+def skip_numbers(store: StoreReader, batch: WriteBatch, steps: Mapping[str, int]) -> None:
+    """Let counters of a store that nobody uses go on further ahead: by name, how far."""
+    for name, step in steps.items():
+        stored = store.get(META, name.encode())
+        ceiling = 0 if stored is None else int.from_bytes(stored, "big")
+        batch.put(META, name.encode(), (ceiling + step).to_bytes(8, "big"))
+
+
+def stored_destinations(store: StoreReader) -> Iterator[tuple[int, SingleFormatName]]:
+    """The outgoing queues of a store: number and destination."""
+    for key, record in store.scan(QUEUES):
+        number = int.from_bytes(key, "big")
+        try:
+            destination = json.loads(record).get("destination")
+            if destination is not None:
+                yield number, _destination(destination)
+        except (FalconMQError, ValueError, TypeError, AttributeError) as error:
+            raise _damaged(number, f"{type(error).__name__}: {error}") from error
 
 
 def counters(core: QueueManagerCore) -> tuple[Counter, ...]:

@@ -71,6 +71,8 @@ def unregister(core: QueueManagerCore, queue: Queue) -> None:
     """Take a queue out of QueueCollection; whoever still holds it sees that it is deleted."""
     queue.is_deleted = True
     core.queues.pop(queue.number, None)
+    if core.events is not None:
+        core.events.forget_queue(queue.number)
     if isinstance(queue, OutgoingQueue):
         core.outgoing.pop(queue.destination, None)
         return

@@ -19,6 +19,7 @@ import struct
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from falconmq.client.packets import MEDIA_TYPE, REQUEST_BYTES
 from falconmq.embedded import actions
@@ -41,6 +42,7 @@ from falconmq.names import (
 )
 from falconmq.service.bulk_checks import check_packet
 from falconmq.service.schemas import MESSAGES_MAX
+from falconmq.service.sending import Wanted, needs_transaction, take_back
 from falconmq.wire.guid import NULL_GUID
 from falconmq.wire.packet import decode_packet
 from falconmq.wire.queue_name import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC, QueueName
@@ -101,11 +103,11 @@ def _take(packet: memoryview) -> StoredMessage:
 
 
 def send_packets(
-    core: QueueManagerCore, name: str, messages: list[StoredMessage], in_transaction: bool | None
+    core: QueueManagerCore, name: str, messages: list[StoredMessage], wanted: Wanted
 ) -> Sent:
     """Open a queue, put the messages into it, close it.
 
-    In a transaction if that is wanted; None: if the queue is ours and needs one.
+    In a transaction of their own, or in one that is open; None: if the queue is ours and needs one.
     """
     opened = actions.find(core, name, ShareMode.DENY_NONE)
     try:
@@ -115,17 +117,19 @@ def send_packets(
             raise _several(name)
         if queue is None:
             raise deleted(opened)
-        if in_transaction is None:
-            in_transaction = opened.queue is not None and queue.properties.transactional
-        if not in_transaction:
+        if wanted is None:
+            wanted = needs_transaction(opened)
+        if wanted is False:
             transactions.check_usage(queue, None)
         address = _check_destinations(core, target.format_name, queue, messages)
-        _check_kinds(messages, in_transaction=in_transaction)
+        _check_kinds(messages, in_transaction=wanted is not False)
         _check_room(core, opened, target, messages)
-        if in_transaction:
+        if wanted is False:
+            first, last = _send_each(core, opened, target, messages, address, None)
+        elif wanted is True:
             first, last = _send_together(core, opened, target, messages, address)
         else:
-            first, last = _send_each(core, opened, target, messages, address, None)
+            first, last = _send_in(core, opened, target, messages, address, wanted)
     finally:
         actions.close(core, opened)
     identifier = core.identifier
@@ -227,6 +231,25 @@ def _send_together(
     return numbers
 
 
+def _send_in(
+    core: QueueManagerCore,
+    opened: actions.Opened,
+    target: OpenQueueDescriptor,
+    messages: list[StoredMessage],
+    address: bytes,
+    owner: Transaction,
+) -> tuple[int, int]:
+    """All of them in a transaction that its caller commits, or none."""
+    assert target.queue is not None
+    transactions.check_usage(target.queue, owner)
+    before = len(owner.operations)
+    try:
+        return _send_each(core, opened, target, messages, address, owner)
+    except BaseException:
+        take_back(core, owner, before)
+        raise
+
+
 def _send_each(
     core: QueueManagerCore,
     opened: actions.Opened,
@@ -291,7 +314,7 @@ def _fill_in_place(message: StoredMessage, sequence: Sequence, transaction: Tran
 # Going out
 
 
-def to_answer(positions: Many[MessagePosition]) -> bytes:
+def to_answer(positions: Many[MessagePosition], lease: UUID | None = None) -> bytes:
     """The body of an answer: a line of JSON, then the packets (`client.packets`)."""
     messages = [position.message for position in positions]
     head: dict[str, Any] = {
@@ -308,6 +331,8 @@ def to_answer(positions: Many[MessagePosition]) -> bytes:
         "dead_letter_reasons": [message.dead_letter_reason for message in messages],
     }
     head.update((name, values) for name, values in seldom.items() if any(values))
+    if lease is not None:
+        head["lease"] = str(lease)
     line = json.dumps(head, separators=(",", ":")).encode()
     return b"".join([line, b"\n", *[message.data for message in messages]])
 

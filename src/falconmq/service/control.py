@@ -6,77 +6,43 @@ event loop of the service and leaves signals to it.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.client.location import socket_name
 from falconmq.errors import MqStatus, StoreError
 from falconmq.service.access import OWNER, set_principal
-from falconmq.service.api import end_waits
+from falconmq.service.web_server import Config, WebServer
 
 SOCKET_MODE: Final = 0o600
 _BACKLOG: Final = 128
-_GRACE: Final = 5  # seconds that requests get to end
-_POLL: Final = 0.005
 
 
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals are the business of the service."""
-        yield
-
-
-class ControlServer:
+class ControlServer(WebServer):
     """Serves an application on a unix socket, in the loop that calls `start`."""
 
     def __init__(self) -> None:
-        self._app: FastAPI | None = None
+        super().__init__()
         self._path: Path | None = None
-        self._server: _Server | None = None
-        self._task: asyncio.Task[None] | None = None
 
     async def start(self, path: Path, app: FastAPI) -> None:
         """Listen. A file that a crash left is replaced; StoreError if somebody listens there."""
         listener = _listen(path)
-        config = uvicorn.Config(
-            as_owner(app),
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE,
-        )
-        self._app, self._path, self._server = app, path, _Server(config)
-        self._task = asyncio.create_task(self._server.serve([listener]))
-        while not self._server.started:
-            if self._task.done():
-                listener.close()
-                await self._task
-            await asyncio.sleep(_POLL)
+        self._path = path
+        await self._serve(app, Config(as_owner(app), http="h11"), listener)
 
     async def stop(self) -> None:
         """End the requests that wait, let the others finish, remove the file."""
-        if self._server is None or self._app is None or self._task is None or self._path is None:
-            return
-        end_waits(self._app)
-        self._server.should_exit = True
-        await self._task
-        self._path.unlink(missing_ok=True)
-        self._server = None
+        await super().stop()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._path = None
 
 
 def as_owner(app: ASGIApp) -> ASGIApp:

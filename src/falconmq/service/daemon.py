@@ -1,6 +1,7 @@
 """The life of the daemon: start, serve until a signal, stop in order.
 
-    start   data directory -> core -> transport -> ports -> control socket -> READY
+    start   data directory -> core -> declared queues -> transport -> ports -> doors -> READY
+    reload  SIGHUP: the configuration is read again, what can be applied is (`service.reload`)
     stop    no new connections -> no new calls -> nothing more is read -> what is in hand becomes
             durable and is acknowledged -> sessions close -> store closes
 
@@ -18,10 +19,10 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from random import SystemRandom
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 from uuid import UUID
 
 from falconmq import aio
@@ -33,14 +34,21 @@ from falconmq.manager import lifecycle
 from falconmq.manager.core import QueueManagerCore, Settings
 from falconmq.manager.events import EventLog
 from falconmq.manager.persistence import stored_identifier
+from falconmq.service import declared
 from falconmq.service.addresses import local_addresses
-from falconmq.service.configuration import ALL_INTERFACES, Configuration
+from falconmq.service.configuration import ALL_INTERFACES, Configuration, DeclaredQueue
 from falconmq.service.host import Host
 from falconmq.service.readiness import Readiness
+from falconmq.service.reload import Report, reload
+from falconmq.service.troubles import store_troubles
 from falconmq.store import GroupCommitter, Store, open_data_directory
 from falconmq.transport.binding import AsyncioNetwork
 from falconmq.transport.session import Session
 from falconmq.transport.transport import Transport
+
+if TYPE_CHECKING:
+    from falconmq.service.api.context import Control
+    from falconmq.service.http import HttpServer
 
 STOP_SECONDS: Final = 10.0  # for what is in hand to become durable
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -58,6 +66,8 @@ def _import_doors() -> None:
     with suppress(ModuleNotFoundError):  # `open_doors` says what is missing
         importlib.import_module("falconmq.service.api")
         importlib.import_module("falconmq.service.control")
+        importlib.import_module("falconmq.service.console.app")
+        importlib.import_module("falconmq.service.http")
 
 
 class Service:
@@ -80,6 +90,10 @@ class Service:
         self.host = Host(engine, self.transport)
         self.network.attach(self.host, self.transport)
         self.doors: list[Door] = []
+        self.http: HttpServer | None = None  # None: it is not enabled
+        self.declared: list[declared.Result] = []  # what became of [[queues]]
+        self._control: Control | None = None  # of the doors
+        self._reloading = asyncio.Lock()
 
     @classmethod
     async def start(cls, configuration: Configuration) -> Self:
@@ -95,6 +109,7 @@ class Service:
             # First what takes long to import: a peer that had to wait for us would take the line
             # for slow, and have its acknowledgements late for the life of the session.
             _import_doors()
+            await self.declare(self.configuration.queues)
             await self.network.listen()
             self.host.run(self.transport.start)
             await self.network.accept()
@@ -104,31 +119,81 @@ class Service:
             raise
 
     async def open_doors(self) -> None:
-        """The control socket; without its packages the protocol alone is served."""
+        """Control socket and HTTP port; without their packages the protocol alone is served."""
         try:
-            from falconmq.service.api import create_app  # noqa: PLC0415 - optional packages
+            from falconmq.service.access import Access  # noqa: PLC0415 - optional packages
+            from falconmq.service.api import create_app  # noqa: PLC0415
             from falconmq.service.control import ControlServer  # noqa: PLC0415
+            from falconmq.service.http import HttpServer  # noqa: PLC0415
         except ModuleNotFoundError as error:
             _log.warning(
                 "no control socket: %s is missing; install falconmq[server] to use the commands",
                 error.name,
             )
             return
-        control = ControlServer()
+        access = Access.of(self.configuration.manager.data)
         app = create_app(
             self.manager,
             status=self.status,
             transport=self.transport,
             configuration=self.configuration,
+            access=access,
+            troubles=self.troubles,
+            reload=self.reload,
         )
+        self._control = app.state.control
+        self._control.watch.start()
+        self.doors.append(self._control.watch)
+        control = ControlServer()
         await control.start(self.configuration.control_socket, app)
         self.doors.append(control)
+        if self.configuration.http.enabled:
+            http = HttpServer(self.configuration, access)
+            await http.start(app)
+            self.doors.append(http)
+            self.http = http
+
+    async def declare(self, queues: Iterable[DeclaredQueue]) -> list[declared.Result]:
+        """Make the queues what the configuration says; ConfigurationError if they cannot be."""
+        self.declared, commit = self.engine.run(declared.declare, queues)
+        if commit is not None:
+            await asyncio.to_thread(blocking.finish, self.engine, commit)
+        for queue in self.declared:
+            if queue.outcome is not declared.Outcome.UNCHANGED:
+                changes = ",".join(queue.changes) or "-"
+                _log.info("queue %s name=%s set=%s", queue.outcome.value, queue.name, changes)
+        return self.declared
+
+    async def reload(self) -> Report:
+        """Read the configuration again; FalconMQError if it is wrong, and then nothing changed."""
+        async with self._reloading:
+            return await reload(self)
+
+    def configure(self, configuration: Configuration) -> None:
+        """Another configuration is in effect."""
+        self.configuration = configuration
+        if self._control is not None:
+            self._control.configuration = configuration
+        if self.http is not None:
+            self.http.apply(configuration.http)
+
+    def troubles(self) -> list[str]:
+        """Why messages cannot be taken now; nothing if they can."""
+        found = store_troubles(self.engine)
+        if not self.transport.is_running:
+            found.append("the transport does not run")
+        if self.host.is_congested:
+            found.append("the disk is slow: peers have to wait until it has written")
+        return found
 
     def status(self) -> dict[str, object]:
         """What `falconmq status` shows of the service itself."""
         transport = self.transport
         return {
             "listening": self.network.addresses,
+            "http": None if self.http is None else self.http.url,
+            "configuration": self.configuration.source,
+            "declared_queues": [queue.to_json() for queue in self.declared],
             "sessions": [_describe(session) for session in transport.sessions],
             "counters": {
                 "connections accepted": self.network.accepted,
@@ -166,11 +231,11 @@ async def serve(
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code: 0 when asked to stop, 1 if it cannot start.
 
-    A second signal ends the process at once.
+    A second signal ends the process at once. SIGHUP reads the configuration again.
     """
     readiness = Readiness()
-    stopping = asyncio.Event()
-    with _signals(stopping):
+    stopping, reloading = asyncio.Event(), asyncio.Event()
+    with _signals(stopping, reloading):
         try:
             service = await Service.start(configuration)
         except FalconMQError as error:
@@ -179,15 +244,17 @@ async def serve(
                 _log.error("hint: %s", error.hint)
             return 1
         watchdog = asyncio.create_task(_be_alive(readiness))
+        reloads = asyncio.create_task(_reload_when_asked(service, readiness, reloading))
         try:
             _tell(service)
-            readiness.ready(f"listening on {', '.join(service.network.addresses)}")
+            readiness.ready(_listening(service))
             if ready is not None:
                 ready(service)
             await stopping.wait()
         finally:
             readiness.stopping("stopping")
             watchdog.cancel()
+            reloads.cancel()
             await service.stop()
     _log.info("stopped")
     return 0
@@ -286,6 +353,8 @@ def _tell(service: Service) -> None:
         configuration.manager.data,
         configuration.source,
     )
+    if service.http is not None:
+        service.http.tell()
     if configuration.manager.bind == ALL_INTERFACES:
         _log.info("every interface of this computer is open to peers; manager.bind narrows it")
 
@@ -297,8 +366,34 @@ async def _be_alive(readiness: Readiness) -> None:
         await asyncio.sleep(interval)
 
 
+def _listening(service: Service) -> str:
+    return f"listening on {', '.join(service.network.addresses)}"
+
+
+async def _reload_when_asked(
+    service: Service, readiness: Readiness, reloading: asyncio.Event
+) -> None:
+    while True:
+        await reloading.wait()
+        reloading.clear()
+        readiness.reloading("reading the configuration")
+        try:
+            report = await service.reload()
+        except FalconMQError as error:
+            _log.error("configuration not reloaded, nothing was changed: %s", error)
+            if error.hint:
+                _log.error("hint: %s", error.hint)
+        except Exception:  # noqa: BLE001  # a bug; the service goes on as it was
+            _log.exception("configuration not reloaded")
+        else:
+            waiting = sum(not change.is_applied for change in report.changes)
+            applied = len(report.changes) - waiting
+            _log.info("configuration reloaded applied=%d needs_restart=%d", applied, waiting)
+        readiness.ready(_listening(service))
+
+
 @contextmanager
-def _signals(stopping: asyncio.Event) -> Iterator[None]:
+def _signals(stopping: asyncio.Event, reloading: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def ask(number: signal.Signals) -> None:
@@ -312,6 +407,9 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
         with suppress(RuntimeError, ValueError):  # only the main thread gets signals
             loop.add_signal_handler(number, ask, number)
             handled.append(number)
+    with suppress(RuntimeError, ValueError):
+        loop.add_signal_handler(signal.SIGHUP, reloading.set)
+        handled.append(signal.SIGHUP)
     try:
         yield
     finally:

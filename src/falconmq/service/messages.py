@@ -6,11 +6,11 @@ import base64
 import binascii
 from collections.abc import Mapping
 from datetime import datetime
-from enum import IntEnum, IntFlag
+from enum import IntEnum, IntFlag, StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from falconmq.body import BodyType, describe_body
+from falconmq.body import BodyType, body_text, describe_body
 from falconmq.errors import MessageError
 from falconmq.message import (
     INFINITE,
@@ -54,7 +54,18 @@ _BYTES: Final = (
 _SECONDS: Final = ("time_to_reach_queue", "time_to_be_received")
 _QUEUE_LISTS: Final = ("administration_queues", "response_queues")
 
+_PREVIEW: Final = 512  # bytes of a body
+_CUT_MAX: Final = 4  # bytes of a character that the cut may go through
+
 _Enum = TypeVar("_Enum", bound=IntEnum)
+
+
+class Shown(StrEnum):
+    """How much of a body is shown."""
+
+    FULL = "full"
+    PREVIEW = "preview"  # its first 512 bytes
+    NONE = "none"
 
 
 class _Body(NamedTuple):
@@ -157,14 +168,15 @@ def _format_name(field: str, name: str) -> SingleFormatName:
     return parsed
 
 
-def to_json(message: Message) -> dict[str, Any]:
+def to_json(message: Message, shown: Shown = Shown.FULL) -> dict[str, Any]:
     """A message as `schemas.MessageOut` describes it."""
     return {
         "id": None if message.id is None else str(message.id),
         "lookup_id": None if message.lookup_id is None else str(message.lookup_id),
         "label": message.label,
-        "text": _body_text(message),
-        "body": _base64(message.body),
+        "text": _body_text(message, shown),
+        "body": _base64(_visible(message, shown)),
+        "body_size": len(message.body),
         "body_type": _named(BodyType, message.body_type),
         "summary": describe_body(message.body, message.body_type),
         "priority": message.priority,
@@ -241,9 +253,27 @@ def iso_time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _body_text(message: Message) -> str | None:
+def _visible(message: Message, shown: Shown) -> bytes:
+    if shown is Shown.FULL:
+        return message.body
+    return message.body[:_PREVIEW] if shown is Shown.PREVIEW else b""
+
+
+def _body_text(message: Message, shown: Shown) -> str | None:
+    if shown is Shown.NONE:
+        return None
+    if shown is Shown.FULL or len(message.body) <= _PREVIEW:
+        return _text_of(message.body, message.body_type)
+    for cut in range(_CUT_MAX):  # it may have gone through a character
+        text = _text_of(message.body[: _PREVIEW - cut], message.body_type)
+        if text is not None:
+            return text
+    return None
+
+
+def _text_of(body: bytes, body_type: int) -> str | None:
     try:
-        return message.text
+        return body_text(body, body_type)
     except MessageError:
         return None
 

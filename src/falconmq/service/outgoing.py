@@ -12,16 +12,20 @@ from falconmq.manager.model import (
     OutgoingTransferInfo,
     Queue,
 )
-from falconmq.transport.transport import Situation
+from falconmq.transport.session import Session
+from falconmq.transport.situations import Situation, Whereabouts
 from falconmq.wire.sequence_info import SequenceInfo
 
 
 class Outgoing(Protocol):
     """What the transport does for an administrator; all of it runs inside a turn."""
 
+    @property
+    def sessions(self) -> list[Session]: ...
     def pause(self, queue: OutgoingQueue) -> None: ...
     def resume(self, queue: OutgoingQueue) -> None: ...
     def situation(self, queue: OutgoingQueue) -> Situation: ...
+    def whereabouts(self, queue: OutgoingQueue, lookup_id: int) -> Whereabouts: ...
 
 
 def outgoing_json(core: QueueManagerCore, transport: Outgoing | None) -> list[dict[str, Any]]:

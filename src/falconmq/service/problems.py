@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from falconmq.errors import FalconMQError, MqStatus, QueueError
 
 MEDIA_TYPE: Final = "application/problem+json"
+FAMILIES: Final = FalconMQError.__module__
 
 _log: Final = logging.getLogger("falconmq.service")
 
@@ -30,6 +31,7 @@ _STATUSES: Final[Mapping[MqStatus, HTTPStatus]] = {
     MqStatus.MESSAGE_ALREADY_RECEIVED: HTTPStatus.CONFLICT,
     MqStatus.TRANSACTION_USAGE: HTTPStatus.CONFLICT,
     MqStatus.TRANSACTION_SEQUENCE: HTTPStatus.CONFLICT,
+    MqStatus.TRANSACTION_ENLIST: HTTPStatus.CONFLICT,
     MqStatus.STALE_HANDLE: HTTPStatus.CONFLICT,
     MqStatus.INSUFFICIENT_RESOURCES: HTTPStatus.INSUFFICIENT_STORAGE,
     MqStatus.MESSAGE_STORAGE_FAILED: HTTPStatus.INSUFFICIENT_STORAGE,
@@ -37,6 +39,15 @@ _STATUSES: Final[Mapping[MqStatus, HTTPStatus]] = {
     MqStatus.OPERATION_CANCELLED: HTTPStatus.SERVICE_UNAVAILABLE,
     MqStatus.NO_DS: HTTPStatus.SERVICE_UNAVAILABLE,
     MqStatus.ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+_HINTS: Final[Mapping[int, str]] = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: "what may be said is in /api/v1/openapi.json",
+    HTTPStatus.UNAUTHORIZED: "a token is made with: falconmq token create NAME --role ROLE",
+    HTTPStatus.FORBIDDEN: "falconmq token list shows which roles the tokens have",
+    HTTPStatus.TOO_MANY_REQUESTS: "wait as long as Retry-After says",
+    HTTPStatus.REQUEST_TIMEOUT: "",
+    HTTPStatus.SERVICE_UNAVAILABLE: "try again in a moment",
 }
 
 
@@ -48,6 +59,35 @@ class QueueNotEmptyError(QueueError):
         super().__init__(
             f"{name} holds {holds}", hint="purge it first, or delete it without only_if_empty"
         )
+
+
+def family_of(error: FalconMQError) -> str:
+    """The class of `falconmq.errors` that an error belongs to: clients raise the same one."""
+    if isinstance(error, PartlySentError):
+        error = error.refusal
+    return next(kind for kind in type(error).__mro__ if kind.__module__ == FAMILIES).__name__
+
+
+class NotKnownError(FalconMQError):
+    """An id of something that is not open here, or not any more."""
+
+
+class PartlySentError(FalconMQError):
+    """A message was refused, and those before it were sent outside a transaction."""
+
+    def __init__(self, refusal: FalconMQError, sent: int) -> None:
+        super().__init__(str(refusal), status=refusal.status, hint=refusal.hint)
+        self.refusal = refusal
+        self.sent = sent
+
+
+def code_of(error: FalconMQError) -> HTTPStatus:
+    """The HTTP status that an error is answered with."""
+    if isinstance(error, QueueNotEmptyError):
+        return HTTPStatus.CONFLICT
+    if isinstance(error, NotKnownError):
+        return HTTPStatus.NOT_FOUND
+    return _STATUSES.get(error.status, HTTPStatus.BAD_REQUEST)
 
 
 def install(app: FastAPI) -> None:
@@ -64,6 +104,8 @@ def problem(
     status: MqStatus,
     hint: str = "",
     headers: Mapping[str, str] | None = None,
+    family: str = "FalconMQError",
+    sent: int | None = None,
 ) -> JSONResponse:
     content: dict[str, Any] = {
         "type": "about:blank",
@@ -73,16 +115,19 @@ def problem(
         "error": status.symbol,
         "hresult": f"0x{status:08X}",
         "hint": hint,
+        "family": family,
     }
+    if sent is not None:
+        content["sent"] = sent
     return JSONResponse(content, code, headers, media_type=MEDIA_TYPE)
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FalconMQError)
-    code = _STATUSES.get(error.status, HTTPStatus.BAD_REQUEST)
-    if isinstance(error, QueueNotEmptyError):
-        code = HTTPStatus.CONFLICT
-    return problem(code, str(error), error.status, error.hint)
+    sent = error.sent if isinstance(error, PartlySentError) else None
+    return problem(
+        code_of(error), str(error), error.status, error.hint, family=family_of(error), sent=sent
+    )
 
 
 async def _not_valid(_: Request, error: Exception) -> JSONResponse:
@@ -97,10 +142,16 @@ async def _not_valid(_: Request, error: Exception) -> JSONResponse:
 
 async def _http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    hint = "the paths are listed in /api/v1/openapi.json"
-    return problem(
-        error.status_code, str(error.detail), MqStatus.INVALID_PARAMETER, hint, error.headers
-    )
+    return http_problem(error)
+
+
+def http_problem(error: HTTPException) -> JSONResponse:
+    """An error that only HTTP has: no such path, no such method, no right to ask."""
+    code = error.status_code
+    hint = _HINTS.get(code, "the paths are listed in /api/v1/openapi.json")
+    is_denied = code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    status = MqStatus.ACCESS_DENIED if is_denied else MqStatus.INVALID_PARAMETER
+    return problem(code, str(error.detail), status, hint, error.headers)
 
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:

@@ -1,4 +1,4 @@
-"""Telling systemd how we are: READY=1, STOPPING=1, STATUS=, WATCHDOG=1 (sd_notify).
+"""Telling systemd how we are: READY=1, RELOADING=1, STOPPING=1, WATCHDOG=1 (sd_notify).
 
 A datagram to the socket that $NOTIFY_SOCKET names; nothing at all where it names none. A manager
 that does not listen must not stop the service: failures are logged and forgotten.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -40,6 +41,11 @@ class Readiness:
 
     def status(self, status: str) -> None:
         self._send(f"STATUS={_line(status)}")
+
+    def reloading(self, status: str) -> None:
+        """Until `ready` is said again; systemd wants to know since when."""
+        since = time.monotonic_ns() // 1000
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={since}\nSTATUS={_line(status)}")
 
     def stopping(self, status: str) -> None:
         self._send(f"STOPPING=1\nSTATUS={_line(status)}")

@@ -7,23 +7,24 @@ other cases they are available again, in their old places; so they are after a c
 lock is nothing the store knows.
 
 Between the deletion and the caller's reading of the answer a message can still be lost with the
-caller. Whoever cannot afford that peeks, works, and then receives by the lookup id.
+caller. Whoever cannot afford that takes a lease (`service.leases`): then the deletion is a request
+of its own, and the lock lives until then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Final, Self
+from collections.abc import Callable
+from typing import Concatenate, Final, ParamSpec, Self
 
-from falconmq import aio
 from falconmq.embedded import actions
-from falconmq.embedded.engine import Engine, Wait
+from falconmq.embedded.engine import Engine, Event, Wait
 from falconmq.embedded.messages import from_position
 from falconmq.embedded.refusals import read_error
-from falconmq.errors import MqStatus, ReadError
+from falconmq.errors import MqStatus
 from falconmq.manager.core import QueueManagerCore
-from falconmq.manager.model import OpenQueueDescriptor, ReadResult, WaitingRead
+from falconmq.manager.model import Cursor, OpenQueueDescriptor, ReadResult, WaitingRead
 from falconmq.manager.positions import START, MessagePosition
 from falconmq.manager.reading import (
     dequeue_message_begin,
@@ -33,10 +34,13 @@ from falconmq.manager.reading import (
 from falconmq.manager.states import AccessType, SeekAction
 from falconmq.manager.waiting import end_waiting_read
 from falconmq.message import Message
-from falconmq.service.schemas import ReceiveRequest
 from falconmq.store import Commit
 
 ANSWER_BYTES: Final = 8 * 1024 * 1024  # an answer takes no more messages beyond this
+_P = ParamSpec("_P")
+
+Outcome = ReadResult | WaitingRead
+Begun = tuple[Outcome, Commit | None]
 
 
 class Hold:
@@ -67,19 +71,25 @@ class Hold:
         await self._until_durable(self._lock_what_is_there(count))
         if self.positions or timeout <= 0:
             return
-        if await self._wait_for_one(timeout) and count > 1:
+        await self._read_one(timeout, _begin, timeout, None)
+        if self.positions and count > 1:
             await self._until_durable(self._lock_what_is_there(count))
 
-    async def take_by_lookup_id(self, lookup_id: int) -> None:
-        """Lock this message; ReadError MESSAGE_NOT_FOUND if it is not there."""
-        wait = Wait(_nothing)
-        result, commit = self._engine.begin_read(wait, _begin_by_id, self._opened, lookup_id)
-        self._engine.end_read(wait)
-        assert isinstance(result, ReadResult)
-        if result.position is None:
-            raise read_error(self._opened, result.status, None)
-        self.positions.append(result.position)
-        await self._until_durable(commit)
+    async def take_by_lookup_id(
+        self, lookup_id: int, seek: SeekAction = SeekAction.CURRENT
+    ) -> None:
+        """Lock this message, or one near it; ReadError MESSAGE_NOT_FOUND if it is not there."""
+        await self._read_one(None, _begin_by_id, lookup_id, seek)
+
+    async def take_at(self, cursor: Cursor, timeout: float) -> None:
+        """Lock the message at a cursor, or the next one; wait for one at the end of the queue."""
+        await self._read_one(timeout, _begin, timeout, cursor)
+
+    def hand_over(self) -> Hold:
+        """The same messages for somebody who keeps them longer; this one lets go of them."""
+        other = Hold(self._engine, self._opened)
+        other.positions, self.positions = self.positions, []
+        return other
 
     async def keep(self) -> None:
         """Delete the messages for good; durable when this returns."""
@@ -104,7 +114,7 @@ class Hold:
 
     def _lock_what_is_there(self, count: int) -> Commit | None:
         """Lock it in one turn; what has to be durable before anybody may see it."""
-        wait = Wait(_nothing)
+        wait = Wait(never_told)
         result, commit = self._engine.begin_read(
             wait, _begin_all, self._opened, count, self.positions
         )
@@ -114,100 +124,80 @@ class Hold:
             raise read_error(self._opened, result.status, None)
         return commit
 
-    async def _wait_for_one(self, timeout: float) -> bool:
-        engine, loop = self._engine, asyncio.get_running_loop()
-        told = loop.create_future()
-        wait = Wait(lambda: _ring(loop, told))
-        outcome, commit = engine.begin_read(wait, _begin, self._opened, timeout, wait)
-        result = outcome
-        try:
-            if isinstance(result, WaitingRead):
-                await told
-                result, commit = engine.result_of(wait, result)
-        except BaseException:
-            if isinstance(outcome, WaitingRead) and not engine.is_closed:
-                engine.run(_give_up, self._opened, outcome)
-            raise
-        finally:
-            engine.end_read(wait)
-        if result.position is None:
-            if result.status is MqStatus.IO_TIMEOUT:
-                return False
-            raise read_error(self._opened, result.status, timeout)
-        self.positions.append(result.position)
-        await self._until_durable(commit)
-        return True
+    async def _read_one(
+        self,
+        timeout: float | None,
+        event: Event[Concatenate[actions.Opened, Wait, _P], Outcome],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> None:
+        engine, opened = self._engine, self._opened
+
+        def begin(wait: Wait) -> Begun:
+            return engine.begin_read(wait, event, opened, wait, *args, **kwargs)
+
+        def give_up(outcome: Outcome) -> None:
+            if not engine.is_closed:
+                engine.run(_give_up, opened, outcome)
+
+        position = await read_one(engine, opened, timeout, begin, give_up)
+        if position is not None:
+            self.positions.append(position)
 
     async def _until_durable(self, commit: Commit | None) -> None:
         if commit is not None:  # the messages themselves are still being written
             await durable(self._engine, commit)
 
 
-async def look(engine: Engine, queue: aio.Queue, given: ReceiveRequest) -> list[MessagePosition]:
-    """The messages that a request wants to see, not decoded; none if none came in time."""
-    if given.lookup_id is None and given.after is None and given.timeout:
-        try:
-            await queue.peek(timeout=given.timeout)
-        except ReadError as error:
-            if error.status is MqStatus.IO_TIMEOUT:
-                return []
-            raise
-    seen: list[MessagePosition] = []
-    wait = Wait(_nothing)
-    if given.lookup_id is None:
-        after = START if given.after is None else int(given.after)
-        result, commit = engine.begin_read(wait, _look, queue.opened, given.count, after, seen)
-    else:
-        result, commit = engine.begin_read(wait, _look_by_id, queue.opened, int(given.lookup_id))
-    engine.end_read(wait)
-    assert isinstance(result, ReadResult)
-    if result.status is not MqStatus.OK:
-        raise read_error(queue.opened, result.status, None)
-    if commit is not None:
-        await durable(engine, commit)
-    return [result.position] if given.lookup_id is not None and result.position else seen
-
-
-def _look(
-    core: QueueManagerCore,
+async def read_one(
+    engine: Engine,
     opened: actions.Opened,
-    count: int,
-    after: int,
-    seen: list[MessagePosition],
-) -> ReadResult:
-    """Peek at the messages behind a place; the result is as that of `_begin_all`."""
-    queue = actions.local(opened)
-    actions.descriptor(core, opened, AccessType.PEEK)
-    positions, size = queue.positions, 0
-    while len(seen) < count and size < ANSWER_BYTES:
-        lookup_id = positions.after(after, peek=True)
-        position = None if lookup_id is None else positions.find(lookup_id, decode=False)
-        if position is None:
-            break
-        seen.append(position)
-        after = position.lookup_id
-        size += position.size
-    return ReadResult(MqStatus.OK, _unwritten(seen))
+    timeout: float | None,
+    begin: Callable[[Wait], Begun],
+    give_up: Callable[[Outcome], None],
+) -> MessagePosition | None:
+    """One read, which may wait; None if nothing came in time. ReadError if it is refused.
+
+    `give_up` undoes it if the caller goes away before it has what it wanted.
+    """
+    loop = asyncio.get_running_loop()
+    told = loop.create_future()
+    wait = Wait(lambda: _ring(loop, told))
+    outcome, commit = begin(wait)
+    result = outcome
+    try:
+        if isinstance(result, WaitingRead):
+            await told
+            result, commit = engine.result_of(wait, result)
+        if commit is not None:  # the message itself is still being written
+            await durable(engine, commit)
+    except Exception:
+        raise
+    except BaseException:  # cancelled
+        give_up(outcome)
+        raise
+    finally:
+        engine.end_read(wait)
+    if result.position is None and result.status is not MqStatus.IO_TIMEOUT:
+        raise read_error(opened, result.status, timeout)
+    return result.position
 
 
-def _unwritten(positions: list[MessagePosition]) -> MessagePosition | None:
+def unwritten(positions: list[MessagePosition]) -> MessagePosition | None:
     """One of them that is still being written."""
     return next((each for each in positions if each.is_written and not each.is_stored), None)
 
 
-def _look_by_id(
-    core: QueueManagerCore, opened: actions.Opened, lookup_id: int
-) -> ReadResult | WaitingRead:
-    actions.local(opened)
-    return actions.read_by_lookup_id(core, opened, lookup_id, SeekAction.CURRENT, None, peek=True)
-
-
 def _begin(
-    core: QueueManagerCore, opened: actions.Opened, timeout: float, wait: Wait
-) -> ReadResult | WaitingRead:
+    core: QueueManagerCore,
+    opened: actions.Opened,
+    wait: Wait,
+    timeout: float,
+    cursor: Cursor | None,
+) -> Outcome:
     actions.local(opened)
     access = actions.descriptor(core, opened, AccessType.RECEIVE)
-    return dequeue_message_begin(core, access, timeout=timeout, tag=wait)
+    return dequeue_message_begin(core, access, timeout=timeout, cursor=cursor, tag=wait)
 
 
 def _begin_all(
@@ -231,16 +221,16 @@ def _begin_all(
         positions.hold(position)
         held.append(position)
         size += position.size
-    return ReadResult(MqStatus.OK, _unwritten(held))
+    return ReadResult(MqStatus.OK, unwritten(held))
 
 
 def _begin_by_id(
-    core: QueueManagerCore, opened: actions.Opened, lookup_id: int
-) -> ReadResult | WaitingRead:
+    core: QueueManagerCore, opened: actions.Opened, _: Wait, lookup_id: int, seek: SeekAction
+) -> Outcome:
     actions.local(opened)
     access = actions.descriptor(core, opened, AccessType.RECEIVE)
     return read_message_by_lookup_identifier(
-        core, access, lookup_id, SeekAction.CURRENT, peek=False, two_phase=True
+        core, access, lookup_id, seek, peek=False, two_phase=True
     )
 
 
@@ -266,11 +256,13 @@ def _end_one(
     return dequeue_message_end(core, access, position, delete=delete)
 
 
-def _give_up(core: QueueManagerCore, opened: actions.Opened, read: WaitingRead) -> None:
+def _give_up(core: QueueManagerCore, opened: actions.Opened, outcome: Outcome) -> None:
     """Nobody waits any more; a message that came in the same moment is available again."""
-    end_waiting_read(core, read, MqStatus.OPERATION_CANCELLED)
-    if read.result is not None and read.result.position is not None:
-        _end(core, opened, [read.result.position], delete=False)
+    if isinstance(outcome, WaitingRead):
+        end_waiting_read(core, outcome, MqStatus.OPERATION_CANCELLED)
+    result = outcome.result if isinstance(outcome, WaitingRead) else outcome
+    if result is not None and result.position is not None:
+        _end(core, opened, [result.position], delete=False)
 
 
 async def durable(engine: Engine, commit: Commit) -> None:
@@ -295,5 +287,5 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _nothing() -> None:
+def never_told() -> None:
     """A read of what is there never waits."""

@@ -12,17 +12,19 @@ A message has the properties of `falconmq.Message` under the same names, both wa
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MESSAGES_MAX: Final = 1000  # in one request or answer
 TIMEOUT_MAX: Final = 3600.0  # seconds that one request may wait; ask again to wait longer
+LIFETIME_MAX: Final = 3600.0  # seconds that something may stay open without being extended
 
 Bytes = Annotated[str, Field(json_schema_extra={"contentEncoding": "base64"})]
 Choice = str | int
 Seconds = Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | Literal["infinite"]
+Lifetime = Annotated[float, Field(ge=1, le=LIFETIME_MAX)]
 Wide = Annotated[str, Field(pattern=r"^\d{1,20}$", examples=["288230376151711745"])]
 
 
@@ -102,7 +104,8 @@ class MessageOut(Strict):
     lookup_id: Wide | None = Field(description="Names it in its queue.")
     label: str
     text: str | None = Field(description="The body as text; null if it is none.")
-    body: Bytes
+    body: Bytes = Field(description="The bytes; the first 512 of a preview, none if none is asked.")
+    body_size: int = Field(description="Bytes of the whole body.")
     body_type: Choice
     summary: str = Field(description="What the body is, in a few words.")
     priority: int
@@ -156,10 +159,11 @@ class SendRequest(Strict):
     """Messages for one queue; they are stored with one sync."""
 
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MESSAGES_MAX)]
-    transaction: bool | None = Field(
+    transaction: bool | UUID | None = Field(
         None,
-        description="All or nothing. Left out: as the queue needs it; a queue on another computer "
-        "that is transactional needs true.",
+        description="true: all or nothing. The id of an open transaction: sent when that commits. "
+        "Left out: as the queue needs it; a queue on another computer that is transactional "
+        "needs true.",
     )
 
 
@@ -186,13 +190,80 @@ class ReceiveRequest(Strict):
     )
     peek: bool = Field(False, description="Look only: the messages stay in the queue.")
     lookup_id: Wide | None = Field(None, description="This message and no other.")
+    seek: Literal["current", "next", "previous", "first", "last"] | None = Field(
+        None, description="The message there, seen from lookup_id; first and last need none."
+    )
     after: Wide | None = Field(None, description="Peek behind this lookup id: the next page.")
+    transaction: UUID | None = Field(None, description="Receive in this open transaction.")
+    lease: Lifetime | None = Field(
+        None, description="Lock the messages for so many seconds; POST /leases/{id}/commit ends it."
+    )
+    lease_id: UUID | None = Field(
+        None, description="The id for the lease: a caller that misses the answer can abort it."
+    )
+    cursor: UUID | None = Field(None, description="At this open cursor, one message a request.")
+    next: bool = Field(False, description="Let the cursor go on first; with peek.")
+    handle: UUID | None = Field(None, description="Through this open handle.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """What goes together and what does not."""
+        if self.seek in ("current", "next", "previous") and self.lookup_id is None:
+            raise ValueError(f"seek {self.seek} needs a lookup_id")
+        if self.peek and (self.transaction is not None or self.lease is not None):
+            raise ValueError("a peek takes nothing: no transaction and no lease")
+        if self.lease_id is not None and self.lease is None:
+            raise ValueError("lease_id names a lease: say how long it is to last")
+        if self.transaction is not None and self.lease is not None:
+            raise ValueError("either a transaction or a lease")
+        if self.next and (self.cursor is None or not self.peek):
+            raise ValueError("next is for peeks with a cursor")
+        if self.cursor is not None:
+            self._check_cursor()
+        return self
+
+    def _check_cursor(self) -> None:
+        if self.handle is not None:
+            raise ValueError("a cursor has its handle already")
+        if self.lookup_id is not None or self.seek is not None or self.after is not None:
+            raise ValueError("a cursor knows its place: no lookup_id, seek or after")
+        if self.count != 1:
+            raise ValueError("a cursor gives one message a request")
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it names one message by its lookup id, or one near it: that never waits."""
+        return self.lookup_id is not None or self.seek is not None
 
 
 class ReceiveAnswer(Strict):
     """The messages, in their order; none if none came in time."""
 
     messages: list[MessageOut]
+    lease: UUID | None = Field(description="Holds the messages, if a lease was asked for.")
+
+
+class MessagePage(Strict):
+    """Messages of a queue, in its order. Nothing is taken, and nobody is kept waiting."""
+
+    messages: list[MessageOut]
+    next: Wide | None = Field(description="`after` for the page behind this one; null at the end.")
+    previous: Wide | None = Field(description="`before` for the page in front; null at the start.")
+    held: int = Field(description="Messages that readers or senders hold, and nobody else sees.")
+
+
+class MoveRequest(Strict):
+    """Messages to move to another queue of this queue manager, or to a subqueue."""
+
+    lookup_ids: Annotated[list[Wide], Field(min_length=1, max_length=MESSAGES_MAX)]
+    target: str
+    transaction: UUID | None = None
+
+
+class MoveAnswer(Strict):
+    """How many messages were moved."""
+
+    moved: int
 
 
 class QueueProperties(Strict):
@@ -206,6 +277,18 @@ class QueueProperties(Strict):
     authentication: bool = False
     privacy_level: Literal["NONE", "OPTIONAL", "BODY"] | None = None
     base_priority: Annotated[int, Field(ge=-32768, le=32767)] | None = None
+
+
+class QueueUpdate(Strict):
+    """Properties to change; what is left out stays. null for a quota: no limit."""
+
+    label: str = ""
+    journaling: bool = False
+    quota_kilobytes: Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | None = None
+    journal_quota_kilobytes: Annotated[int, Field(ge=0, le=0xFFFFFFFF)] | None = None
+    authentication: bool = False
+    privacy_level: Literal["NONE", "OPTIONAL", "BODY"] = "OPTIONAL"
+    base_priority: Annotated[int, Field(ge=-32768, le=32767)] = 0
 
 
 class CreateQueueRequest(QueueProperties):
@@ -243,13 +326,15 @@ class QueueOut(Strict):
     messages: int
     size_bytes: int
     journal_messages: int
+    waiting_readers: int = Field(description="Reads that wait for a message.")
     incoming_streams: list[IncomingStreamOut]
 
 
 class QueueList(Strict):
-    """All queues that were created here, in the order of their names."""
+    """Queues that were created here, in the order of their names."""
 
     queues: list[QueueOut]
+    next: str | None = Field(None, description="`after` for the page behind this one; null: none.")
 
 
 class PurgeAnswer(Strict):
@@ -322,3 +407,7 @@ class Problem(BaseModel):
     error: str = Field(examples=["MQ_ERROR_QUEUE_NOT_FOUND"])
     hresult: str = Field(examples=["0xC00E0003"])
     hint: str = ""
+    family: str = Field("FalconMQError", description="The class of the error in Python.")
+    sent: int | None = Field(
+        None, description="How many messages were sent before the refused one, if any was."
+    )

@@ -8,9 +8,11 @@ not look exactly like one of them goes the usual way, to the same handlers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -20,11 +22,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.errors import FalconMQError
-from falconmq.service.access.roles import Role, check
+from falconmq.service.access.roles import Role, check, check_either
 from falconmq.service.bulk import MEDIA_TYPE
 from falconmq.service.schemas import ReceiveRequest
 
-SendPackets = Callable[[Request, str, bool | None], Awaitable[Response]]
+SendPackets = Callable[[Request, str, bool | UUID | None], Awaitable[Response]]
 ReceivePackets = Callable[[Request, str, ReceiveRequest], Awaitable[Response]]
 
 _ACCEPTS_PACKETS: Final = (b"accept", MEDIA_TYPE.encode())
@@ -33,6 +35,9 @@ _TRANSACTION: Final[Mapping[bytes, bool | None]] = {
     b"transaction=true": True,
     b"transaction=false": False,
 }
+_IN_TRANSACTION: Final = re.compile(
+    rb"transaction=([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.IGNORECASE
+)
 
 
 class Shortcut:
@@ -66,15 +71,29 @@ class Shortcut:
         name, _, action = path.removeprefix(self._queues).rpartition("/")
         if not path.startswith(self._queues) or not name:
             return None
-        if action == "packets" and scope["query_string"] in _TRANSACTION:
-            check(scope, Role.SEND)
-            return partial(self._write, name, _TRANSACTION[scope["query_string"]])
+        if action == "packets":
+            return self._writer(scope, name)
         if action == "receive" and _ACCEPTS_PACKETS in scope["headers"]:
-            check(scope, Role.RECEIVE)
+            check_either(scope, Role.RECEIVE, Role.READ)  # the handler knows which one it must be
             return partial(self._read, name)
         return None
 
-    async def _write(self, name: str, transaction: bool | None, request: Request) -> Response:
+    def _writer(self, scope: Scope, name: str) -> Callable[[Request], Awaitable[Response]] | None:
+        query: bytes = scope["query_string"]
+        transaction: bool | UUID | None
+        if query in _TRANSACTION:
+            transaction = _TRANSACTION[query]
+        else:
+            found = _IN_TRANSACTION.fullmatch(query)
+            if found is None:
+                return None
+            transaction = UUID(found[1].decode())
+        check(scope, Role.SEND)
+        return partial(self._write, name, transaction)
+
+    async def _write(
+        self, name: str, transaction: bool | UUID | None, request: Request
+    ) -> Response:
         return await self._send(request, name, transaction)
 
     async def _read(self, name: str, request: Request) -> Response:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import ipaddress
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from falconmq.errors import FalconMQError, MqStatus
 
 _SHOWN: Final = 80  # characters of a value in an error
+_NAME_MAX: Final = 256  # MQ-2.1.1-04
 
 
 class ConfigurationError(FalconMQError):
@@ -22,6 +23,13 @@ class ConfigurationError(FalconMQError):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, status=MqStatus.INVALID_PARAMETER, hint=hint)
+
+
+class Override(NamedTuple):
+    """A value that wins over the file, and the name of where it was given."""
+
+    value: object
+    where: str  # --bind, FALCONMQ_MANAGER_BIND
 
 
 class Table:
@@ -32,22 +40,37 @@ class Table:
         file: str,
         name: str,
         values: Mapping[str, object],
-        options: Mapping[str, str] | None = None,
+        overrides: Mapping[str, Override] | None = None,
     ) -> None:
-        """`options` were given on the command line and win over the file."""
         self._file = file
         self._name = name
-        self._options = options or {}
-        self._values = {**values, **self._options}
+        self._overrides = overrides or {}
+        self._values = {**values, **{key: given.value for key, given in self._overrides.items()}}
         self._known: list[str] = []
 
-    def text(self, key: str, default: str = "") -> str:
+    def text(self, key: str, default: str = "", *, may_be_empty: bool = False) -> str:
         value = self._take(key)
         if value is None:
             return default
-        if not isinstance(value, str) or not value or "\0" in value:
+        if not isinstance(value, str) or "\0" in value:
+            raise self.refuse(key, value, "a text")
+        if not value and not may_be_empty:
             raise self.refuse(key, value, "a text that is not empty")
         return value
+
+    def computer_name(self, key: str) -> str:
+        name = self.text(key)
+        is_plain = name.isascii() and name.isprintable() and not set(name) & set("\\ ")
+        if len(name) > _NAME_MAX or not is_plain:
+            allowed = f"the name of a computer: up to {_NAME_MAX} letters, digits, signs"
+            raise self.refuse(key, name, allowed)
+        return name
+
+    def url(self, key: str) -> str:
+        text = self.text(key)
+        if not text.startswith(("http://", "https://")):
+            raise self.refuse(key, text, "a URL, like http://localhost:4318/v1/traces")
+        return text
 
     def boolean(self, key: str, *, default: bool) -> bool:
         value = self._take(key)
@@ -112,13 +135,21 @@ class Table:
     def keys(self) -> Iterable[str]:
         return self._values.keys()
 
-    def finish(self) -> None:
+    def has(self, key: str) -> bool:
+        """Whether it is given; asking makes it known."""
+        self._known.append(key)
+        return key in self._values
+
+    def strangers(self) -> list[ConfigurationError]:
         """Everything that may be here was asked for: what is left is a mistake."""
-        for key in self._values:
-            if key not in self._known:
-                raise ConfigurationError(
-                    f"{self._where(key)} is no setting", hint=suggestion(key, self._known)
-                )
+        return [
+            ConfigurationError(
+                f"{self._where(key)} is no setting",
+                hint=suggestion(key, dict.fromkeys(self._known)),
+            )
+            for key in self._values
+            if key not in self._known
+        ]
 
     def refuse(
         self, key: str, value: object, allowed: str, *, hint: str = ""
@@ -139,8 +170,8 @@ class Table:
         raise self.refuse(key, value, "an IP address, like 10.0.0.7")
 
     def _where(self, key: str) -> str:
-        if key in self._options:
-            return f"--{key}"
+        if key in self._overrides:
+            return self._overrides[key].where
         return f"{self._file}: {self._name}.{key}"
 
 

@@ -68,8 +68,10 @@ class WatchedTransport(Transport):
         super().__init__(life.core, life.network, node.router, node.settings)
         self._life = life
 
-    def count_refusal(self, packet: UserMessage, message_class: int) -> None:
-        super().count_refusal(packet, message_class)
+    def count_refusal(
+        self, packet: UserMessage, message_class: int, queue: Queue | None = None
+    ) -> None:
+        super().count_refusal(packet, message_class, queue)
         self._life.refused(packet, message_class)
 
 

@@ -5,6 +5,7 @@
     data.mdb    everything (LMDB)
     lock.mdb    LMDB's table of readers; means nothing between two runs
     reserve     space for the day the disk is full
+    tokens.json who may use the HTTP port; may be there before anything else
 
 Opening goes from cheap to expensive and changes nothing until it is sure: directory, lock, version,
 pages of the data file, and only then LMDB. Each refusal names the file and what can be done.
@@ -17,7 +18,7 @@ import fcntl
 import os
 import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -43,11 +44,22 @@ VERSION_FILE: Final = "version"
 LOCK_FILE: Final = "lock"
 READERS_FILE: Final = "lock.mdb"
 COMPACTING: Final = "compacting"  # a directory in which a compact copy grows
+RESTORING: Final = "restoring"  # the same for a backup that is brought back
+TOKENS_FILE: Final = "tokens.json"
 
 READERS_BYTES: Final = READERS_MAX * 64  # LMDB takes 64 bytes for each
 _LABEL: Final = "falconmq data"
 _OURS: Final = frozenset(
-    {VERSION_FILE, LOCK_FILE, DATA_FILE, READERS_FILE, RESERVE_FILE, COMPACTING}
+    {
+        VERSION_FILE,
+        LOCK_FILE,
+        DATA_FILE,
+        READERS_FILE,
+        RESERVE_FILE,
+        COMPACTING,
+        RESTORING,
+        TOKENS_FILE,
+    }
 )
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -112,7 +124,8 @@ def open_data_directory(
         lock = DirectoryLock(directory)
     try:
         with _reporting(directory):
-            shutil.rmtree(directory / COMPACTING, ignore_errors=True)  # of one that was interrupted
+            for name in (COMPACTING, RESTORING):  # of one that was interrupted
+                shutil.rmtree(directory / name, ignore_errors=True)
             is_new = _check_version(directory)
             if not is_new:
                 check_pages(directory / DATA_FILE)
@@ -168,6 +181,63 @@ def compact(path: Path | str) -> Compaction:
         finally:
             shutil.rmtree(target, ignore_errors=True)
     return Compaction(before, after)
+
+
+def replace_data(path: Path | str, fill: Callable[[Path], None], *, force: bool = False) -> None:
+    """Make a data directory of the files that `fill` writes into a directory it is given.
+
+    StoreError if there is data already, unless `force`, or if what was written cannot be used. The
+    old file goes in the same step as the new one comes: a crash leaves the one or the other.
+    """
+    directory = Path(path).absolute()
+    with _reporting(directory):
+        _make_directory(directory)
+        lock = DirectoryLock(directory)
+        try:
+            if not force:
+                _check_unused(directory)
+            target = directory / RESTORING
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(mode=DIRECTORY_MODE)
+            try:
+                fill(target)
+                _check_copy(target)
+                _move_in(directory, target)
+            finally:
+                shutil.rmtree(target, ignore_errors=True)
+        finally:
+            lock.release()
+
+
+def _check_unused(directory: Path) -> None:
+    if (directory / VERSION_FILE).exists():
+        raise StoreError(
+            f"{directory} holds the data of a queue manager",
+            hint="name a new or an empty directory; --force replaces what is there",
+        )
+    _check_empty(directory)
+
+
+def _check_copy(target: Path) -> None:
+    """Every page and every record of a file that came from elsewhere."""
+    check_pages(target / DATA_FILE)
+    problems = verify_file(target / DATA_FILE)
+    if not problems:
+        with LmdbStore(target) as store:
+            problems = store.verify()
+    if problems:
+        raise StoreError(problems[0], status=MqStatus.MESSAGE_STORAGE_FAILED)
+    sync_file(target / DATA_FILE)
+
+
+def _move_in(directory: Path, target: Path) -> None:
+    """First the data, then what belongs to them, at last the version that says all is there."""
+    (target / DATA_FILE).replace(directory / DATA_FILE)
+    if (target / TOKENS_FILE).exists():
+        sync_file(target / TOKENS_FILE)
+        (target / TOKENS_FILE).replace(directory / TOKENS_FILE)
+    sync_file(directory)
+    _write_version(directory)
 
 
 def _copy(directory: Path, target: Path) -> None:

@@ -24,9 +24,12 @@ from typing import Final, Protocol, Self
 
 from falconmq.errors import StoreError
 from falconmq.store.interface import Store, WriteBatch
+from falconmq.store.measuring import Histogram
 
 DEFAULT_QUEUED_BYTES: Final = 64 << 20
 DEFAULT_PATIENCE: Final = 0.1  # of the time that the last commit took
+_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_BATCHES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 _log = logging.getLogger("falconmq.store")
 
@@ -119,6 +122,9 @@ class GroupCommitter:
     ) -> None:
         self.groups = 0  # commits of the store
         self.batches = 0  # that were made durable by them
+        self.failures = 0  # commits of the store that did not happen
+        self.seconds = Histogram(_SECONDS)  # that the commits took
+        self.sizes = Histogram(_BATCHES)  # of the groups, in batches
         self._store = store
         self._queued_bytes_max = queued_bytes_max
         self._mutex = threading.Lock()
@@ -217,10 +223,13 @@ class GroupCommitter:
         try:
             self._store.commit(batches)
         except BaseException as error:  # noqa: BLE001  # whatever it was: those who wait are told
+            self.failures += 1
             return error
         self._commit_seconds = time.perf_counter() - started
         self.groups += 1
         self.batches += len(batches)
+        self.seconds.add(self._commit_seconds)
+        self.sizes.add(len(batches))
         return None
 
     def _finish(self, group: list[Commit], error: BaseException | None) -> None:

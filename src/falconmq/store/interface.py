@@ -107,6 +107,13 @@ class Store(StoreReader, Protocol):
         """
         ...
 
+    def write_copy(self, descriptor: int) -> dict[str, int]:
+        """Write all tables as of now into a file or pipe, as the embedded engine keeps them.
+
+        For a backup: commits go on meanwhile. Returns the number of records by table.
+        """
+        ...
+
     def statistics(self) -> StoreStatistics: ...
 
     def verify(self) -> list[str]:

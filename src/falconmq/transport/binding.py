@@ -161,11 +161,13 @@ class AsyncioNetwork:
     ) -> None:
         self.accepted = 0  # connections, since the start
         self.refused: Counter[str] = Counter()  # connections, by reason
+        self._closed_received = 0  # bytes of connections that are gone
+        self._closed_sent = 0
         self._settings = settings
         self._bind = bind
         self._port = port
         self._ping_port = settings.ping_port
-        self._hosts = hosts or {}
+        self.hosts = hosts or {}  # may be replaced
         self._loop = asyncio.get_running_loop()
         self._host: Host
         self._transport: Transport
@@ -199,6 +201,18 @@ class AsyncioNetwork:
     @property
     def links(self) -> int:
         return len(self._links)
+
+    @property
+    def bytes_received(self) -> int:
+        """From peers since the start; counted by the sessions, so a message costs nothing here."""
+        return self._closed_received + sum(s.bytes_received for s in self._link_sessions())
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._closed_sent + sum(s.bytes_sent for s in self._link_sessions())
+
+    def _link_sessions(self) -> list[Session]:
+        return [link.session for link in self._links if link.session is not None]
 
     # Network, called by the transport inside a turn
 
@@ -299,6 +313,9 @@ class AsyncioNetwork:
 
     def link_lost(self, link: TcpLink, problem: str | None) -> None:
         """The connection is gone; `problem` is None if we closed it ourselves."""
+        if link in self._links and link.session is not None:
+            self._closed_received += link.session.bytes_received
+            self._closed_sent += link.session.bytes_sent
         self._links.discard(link)
         self._held.discard(link)
         if link.is_opening:
@@ -374,7 +391,7 @@ class AsyncioNetwork:
         self._host.handle(self._transport.resolved, peer, addresses, problem)
 
     async def _addresses_of(self, host: str) -> tuple[Sequence[str], str]:
-        known = self._hosts.get(host.lower())
+        known = self.hosts.get(host.lower())
         if known:
             return known, ""
         try:

@@ -74,6 +74,8 @@ class OutgoingTable:
         self.latest = (0, 0)  # sequence and number of the newest that was ever sent
         self.pending = 0  # transactional messages of ours without OrderAck, sent or not
         self.resend_timer = 0  # the number of the Transactional Ack Wait Timer that counts; 0: none
+        self.unanswered_since: float | None = None  # an OrderAck is due; of the monotonic clock
+        self.sent_in_vain: dict[int, int] = {}  # by lookup identifier: sent, and had to be again
 
     @property
     def has_work(self) -> bool:
@@ -144,7 +146,7 @@ class OutgoingTable:
         """The session is over: send again what its peer may not have."""
         for entry in self.sent.values():
             entry.is_over = True
-            self.unsent.add(entry.lookup_id)
+            self._send_again(entry.lookup_id)
         self.sent.clear()
         self.transactional.clear()
         self.offered = None
@@ -155,12 +157,17 @@ class OutgoingTable:
             if self.sent.get(entry.lookup_id) is entry:
                 entry.is_over = True
                 del self.sent[entry.lookup_id]
-                self.unsent.add(entry.lookup_id)
+                self._send_again(entry.lookup_id)
         self.transactional.clear()
+
+    def _send_again(self, lookup_id: int) -> None:
+        self.unsent.add(lookup_id)
+        self.sent_in_vain[lookup_id] = self.sent_in_vain.get(lookup_id, 0) + 1
 
     def drop(self, lookup_id: int) -> Entry | None:
         """A message left the queue: forget it, whatever state it is in."""
         self._take_kept(lookup_id)
+        self.sent_in_vain.pop(lookup_id, None)
         entry = self.sent.pop(lookup_id, None) or self.arrived.pop(lookup_id, None)
         if entry is None:
             if lookup_id in self.unsent:

@@ -27,6 +27,7 @@ from falconmq.names import (
     SingleFormatName,
     parse_format_name,
 )
+from falconmq.store.interface import StoreReader, WriteBatch
 from falconmq.transport.history import damaged_record
 from falconmq.transport.settings import TransportSettings
 from falconmq.wire.sequence_info import SequenceInfo
@@ -194,10 +195,9 @@ class OutgoingStreams:
         if not self._dirty:
             return
         for stream in self._dirty:
-            name = str(stream.destination).encode("utf-8", "surrogatepass")
             acked, ceiling = stream.acked_number, stream.ceiling
-            fixed = _RECORD.pack(VERSION, stream.tx_sequence_id, ceiling, acked)
-            self._core.batch.put(TABLE, stream.key, fixed + name)
+            record = _record(stream.destination, stream.tx_sequence_id, ceiling, acked)
+            self._core.batch.put(TABLE, stream.key, record)
         self._dirty.clear()
 
     def give_back(self) -> None:
@@ -220,17 +220,8 @@ class OutgoingStreams:
         self._last_time_stamp = max(self._last_time_stamp, time_stamp)
 
     def _read(self, key: bytes, record: bytes) -> OutgoingStream:
-        if len(key) != 8 or len(record) <= _RECORD.size or record[0] != VERSION:
-            problem = f"{len(record)} bytes are no stream of version {VERSION}"
-            raise damaged_record(TABLE, key, problem)
-        _, sequence, ceiling, acked = _RECORD.unpack_from(record)
-        if not tx_sequence_ordinal(sequence) or not acked < ceiling <= NUMBER_MAX + 1:
-            raise damaged_record(TABLE, key, f"number {acked} of {sequence:#x} below {ceiling}")
-        try:
-            text = record[_RECORD.size :].decode("utf-8", "surrogatepass")
-            stream = self._make(_destination(text), key, sequence)
-        except (UnicodeDecodeError, NameSyntaxError) as error:
-            raise damaged_record(TABLE, key, str(error)) from error
+        destination, sequence, ceiling, acked = _parsed(key, record)
+        stream = self._make(destination, key, sequence)
         stream.next_number = stream.ceiling = ceiling
         stream.acked_number = acked
         return stream
@@ -243,6 +234,46 @@ class OutgoingStreams:
         """A moment of the stopwatch, in seconds since 1970."""
         clock = self._core.clock
         return clock.time() - clock.monotonic() + moment
+
+
+def renew_stored(
+    store: StoreReader, batch: WriteBatch, time_stamp: int
+) -> dict[SingleFormatName, tuple[int, int]]:
+    """Let every stream of a store that nobody uses begin a sequence unlike any before.
+
+    Sequences begin at `time_stamp` or later. Returns where each stream was: TxSequenceID and the
+    last acknowledged number.
+    """
+    places: dict[SingleFormatName, tuple[int, int]] = {}
+    records = list(store.scan(TABLE))
+    for key, record in records:
+        destination, sequence, _, acked = _parsed(key, record)
+        places[destination] = sequence, acked
+        time_stamp = max(time_stamp, tx_sequence_time_stamp(sequence) + 1)
+    for (key, _), destination in zip(records, places, strict=True):
+        batch.put(TABLE, key, _record(destination, tx_sequence_id(1, time_stamp), 1, 0))
+        time_stamp += 1  # QB-3.1.1.3.1-13
+    return places
+
+
+def _record(destination: SingleFormatName, sequence: int, ceiling: int, acked: int) -> bytes:
+    name = str(destination).encode("utf-8", "surrogatepass")
+    return _RECORD.pack(VERSION, sequence, ceiling, acked) + name
+
+
+def _parsed(key: bytes, record: bytes) -> tuple[SingleFormatName, int, int, int]:
+    """Destination, TxSequenceID, ceiling and last acknowledged number of a record."""
+    if len(key) != 8 or len(record) <= _RECORD.size or record[0] != VERSION:
+        problem = f"{len(record)} bytes are no stream of version {VERSION}"
+        raise damaged_record(TABLE, key, problem)
+    _, sequence, ceiling, acked = _RECORD.unpack_from(record)
+    if not tx_sequence_ordinal(sequence) or not acked < ceiling <= NUMBER_MAX + 1:
+        raise damaged_record(TABLE, key, f"number {acked} of {sequence:#x} below {ceiling}")
+    try:
+        text = record[_RECORD.size :].decode("utf-8", "surrogatepass")
+        return _destination(text), sequence, ceiling, acked
+    except (UnicodeDecodeError, NameSyntaxError) as error:
+        raise damaged_record(TABLE, key, str(error)) from error
 
 
 def _destination(text: str) -> SingleFormatName:

@@ -299,6 +299,7 @@ def record(transport: Transport, peer: Peer, status: ConnectionStatus) -> None:
     attempt = _attempt(transport, peer, status)
     for queue in peer.tables:
         queue.connection_history.append(attempt)
+        queue.connection_failures += status not in _PROGRESS
         del queue.connection_history[:-HISTORY_MAX]
 
 

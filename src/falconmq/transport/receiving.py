@@ -97,7 +97,7 @@ def _process(transport: Transport, session: Session, message: StoredMessage) -> 
         return _process_transactional(transport, session, message, queue)
     refusal = _refusal(transport, packet, queue)
     if refusal is not None or queue is None:
-        _refuse(transport, packet, refusal or MessageClass.NACK_BAD_DST_Q)
+        _refuse(transport, packet, refusal or MessageClass.NACK_BAD_DST_Q, queue=queue)
         return True
     return _insert(transport, session, message, queue)
 
@@ -124,7 +124,8 @@ def _process_transactional(
         if not _insert(transport, session, message, queue, reply_address):
             return False
     else:
-        _refuse(transport, packet, refusal or MessageClass.NACK_BAD_DST_Q, reply_address)
+        reason = refusal or MessageClass.NACK_BAD_DST_Q
+        _refuse(transport, packet, reason, reply_address, queue=queue)
     streams.accept(stream, header, reply_address=reply_address)  # QB-A33, QB-A55
     return True
 
@@ -162,18 +163,21 @@ def _insert(
     packet = message.packet
     status = enqueue_message(transport.core, queue, message)  # QB-3.1.5.8.8-02
     if status is EnqueueStatus.MANAGER_QUOTA:
+        transport.counters["sessions closed for lack of room"] += 1
         transport.close(session, "the quota of the queue manager is used up")  # -07, -08
         return False
     if status is EnqueueStatus.QUEUE_QUOTA:
+        reason = MessageClass.NACK_Q_EXCEED_QUOTA
         if packet.user.flags & JOURNAL_NEGATIVE and packet.transaction is None:
-            reason = MessageClass.NACK_Q_EXCEED_QUOTA
             letter = replace(message, is_dead_letter=True, dead_letter_reason=reason)
             store_copy(transport.core, transport.core.dead_letter, letter)  # QB-3.1.5.8.8-04
-        _refuse(transport, packet, MessageClass.NACK_Q_EXCEED_QUOTA, reply_address)
+        _refuse(transport, packet, reason, reply_address, queue=queue)
         return True
     if status is EnqueueStatus.TIMED_OUT:
-        _refuse(transport, packet, MessageClass.NACK_REACH_QUEUE_TIMEOUT, reply_address)
+        reason = MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        _refuse(transport, packet, reason, reply_address, queue=queue)
         return True
+    transport.note_answer(packet)
     _tell_arrival(transport, packet)
     return True
 
@@ -188,11 +192,16 @@ def _tell_arrival(transport: Transport, packet: UserMessage) -> None:
 
 
 def _refuse(
-    transport: Transport, packet: UserMessage, message_class: int, reply_address: str = ""
+    transport: Transport,
+    packet: UserMessage,
+    message_class: int,
+    reply_address: str = "",
+    *,
+    queue: Queue | None = None,
 ) -> None:
     """Tell those who asked that a message was not taken."""
     core, settings = transport.core, transport.settings
-    transport.count_refusal(packet, message_class)
+    transport.count_refusal(packet, message_class, queue)
     if packet.properties.flags & NEGATIVE_ARRIVAL:
         send_administration_acknowledgment(core, settings, packet, message_class)
     if packet.transaction is not None:
@@ -236,6 +245,7 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     status = enqueue_message(transport.core, queue, passed)  # QB-3.1.5.8.5-03
     close_queue(transport.core, descriptor)
     if status is not EnqueueStatus.OK:  # QB-3.1.5.8.2-01; it has not expired, see above
+        transport.counters["sessions closed for lack of room"] += 1
         transport.close(session, "there is no room to pass messages on")
         return
     transport.counters["passed on"] += 1

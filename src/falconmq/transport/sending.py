@@ -170,12 +170,15 @@ def start_transactional_ack_wait(transport: Transport, table: OutgoingTable) -> 
         return
     transport.timers_started += 1
     table.resend_timer = transport.timers_started
+    if table.unanswered_since is None:
+        table.unanswered_since = transport.now
     seconds = transport.outgoing_streams.started(stream, transport.now)
     transport.after(seconds, partial(_resend, transport, table, table.resend_timer))
 
 
 def stop_transactional_ack_wait(table: OutgoingTable) -> None:
     table.resend_timer = 0
+    table.unanswered_since = None
 
 
 def _resend(transport: Transport, table: OutgoingTable, timer: int) -> None:
@@ -184,8 +187,10 @@ def _resend(transport: Transport, table: OutgoingTable, timer: int) -> None:
         return
     table.resend_timer = 0
     if not table.pending:
+        table.unanswered_since = None
         return
     transport.outgoing_streams.resend(table.stream, transport.now)  # QB-A36
+    _count_again(transport, len(table.transactional))
     table.requeue_transactional()  # QB-3.1.6.5-01, QB-3.1.6.5-02
     start_transactional_ack_wait(transport, table)
     transport.describe(table)
@@ -216,6 +221,7 @@ def finish(transport: Transport, entry: Entry) -> None:
     table = entry.table
     entry.is_over = True
     table.sent.pop(entry.lookup_id, None)
+    table.sent_in_vain.pop(entry.lookup_id, None)
     _tell_delivered(transport, entry)
     if entry.tx_sequence_number and entry.is_journaled:
         table.arrived[entry.lookup_id] = entry  # QB-3.1.5.6-09
@@ -257,8 +263,14 @@ def _journal(transport: Transport, entry: Entry) -> None:
         journal_sent_message(transport.core, position.message)
 
 
+def _count_again(transport: Transport, messages: int) -> None:
+    if messages:
+        transport.counters["messages to send again"] += messages
+
+
 def session_ended(transport: Transport, table: OutgoingTable) -> None:
     """What was sent and not acknowledged has to be sent again."""
     for entry in [entry for entry in table.sent.values() if entry.received_order_ack]:
         finish(transport, entry)  # an OrderAck says more than the session could have
+    _count_again(transport, len(table.sent))
     table.requeue()

@@ -126,6 +126,7 @@ class Session:
         self.remote_address = remote_address  # RemoteQMAddress
         self.direct_format_session = False  # QB-3.1.3.2-28
         self.opened_at: float | None = None
+        self.acknowledged_at: float | None = None  # when the peer said what it has, the last time
         self.bytes_sent = 0
         self.bytes_received = 0
         self._settings = settings
@@ -341,6 +342,7 @@ class Session:
 
     def _receive_session_header(self, header: SessionHeader, now: float) -> None:
         """What the peer has of ours, and whether the counts agree (MQQB 3.1.5.5)."""
+        self.acknowledged_at = now
         received, stored = self._window.acknowledge(header)
         if received or stored:
             self._events.append(MessagesAcknowledged(received, stored))

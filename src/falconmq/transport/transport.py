@@ -26,6 +26,7 @@ from falconmq.manager.queues import pause_queue, resume_queue
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import ConnectionStatus, OutgoingState, PositionState
 from falconmq.manager.storing import PRIORITY_MAX, PRIORITY_SHIFT, dead_letter
+from falconmq.message import MessageId
 from falconmq.names import SingleFormatName
 from falconmq.names.syntax import fold
 from falconmq.transport import idling, loading, numbering, ordering, peers, sending
@@ -51,7 +52,8 @@ from falconmq.transport.session import (
     SessionState,
 )
 from falconmq.transport.settings import TransportSettings
-from falconmq.wire.message_class import MessageClass
+from falconmq.transport.situations import Situation, Whereabouts, situation_of, whereabouts_of
+from falconmq.wire.message_class import MessageClass, is_custom
 from falconmq.wire.message_properties_header import NEGATIVE_ARRIVAL, POSITIVE_ARRIVAL
 from falconmq.wire.user_header import ADMIN_QUEUE_TYPE, JOURNAL_NEGATIVE, TRANSACTION_HEADER
 from falconmq.wire.user_message import UserMessage
@@ -79,15 +81,6 @@ class Turn:
     @property
     def is_empty(self) -> bool:
         return not (self.received or self.fresh or self.streams or self.releases)
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What an operator wants to know of an outgoing queue, beside what the queue knows itself."""
-
-    problem: str = ""  # why the last try to connect failed
-    next_try_seconds: float | None = None
-    is_transactional: bool = False  # it has a stream: `OutgoingQueue.transfer_info` says how far
 
 
 @dataclass(slots=True, eq=False)
@@ -420,6 +413,12 @@ class Transport:
         link = None if connection is None else connection.link
         return link is not None and link.is_writable
 
+    def is_peer_reading(self, session: Session) -> bool:
+        """Whether a peer takes what is written; True while it is being connected."""
+        connection = self._connections.get(session)
+        link = None if connection is None else connection.link
+        return link is None or link.is_writable
+
     def close(self, session: Session, reason: str) -> None:
         """Close a session (MQQB 3.1.5.9)."""
         session.close(reason)
@@ -473,16 +472,21 @@ class Transport:
     def situation(self, queue: OutgoingQueue) -> Situation:
         """How things stand with an outgoing queue at this moment."""
         table = self.tables.get(queue)
-        if table is None:
-            return Situation()
-        self.describe(table)
-        peer = table.peer
-        seconds = None if peer.retry_at is None else max(0.0, peer.retry_at - self.now)
-        return Situation(peer.problem, seconds, table.stream is not None)
+        if table is not None:
+            self.describe(table)
+        return situation_of(self, queue)
 
-    def count_refusal(self, packet: UserMessage, message_class: int) -> None:
+    def whereabouts(self, queue: OutgoingQueue, lookup_id: int) -> Whereabouts:
+        """How far a message in an outgoing queue is."""
+        return whereabouts_of(self, queue, lookup_id)
+
+    def count_refusal(
+        self, packet: UserMessage, message_class: int, queue: Queue | None = None
+    ) -> None:
+        """A message of a peer was not taken; `queue` is the one of ours that it was for."""
         self.refusals[message_class] += 1
-        self.note(EventKind.REFUSED, packet, _destination_text(packet), reason=message_class)
+        where = _destination_text(packet)
+        self.note(EventKind.REFUSED, packet, where, reason=message_class, queue=queue)
         user = packet.user
         _log.debug(
             "message refused class=%#06x source=%s id=%d",
@@ -492,14 +496,30 @@ class Transport:
         )
 
     def note(
-        self, kind: EventKind, packet: UserMessage, detail: str = "", *, reason: int = 0
+        self,
+        kind: EventKind,
+        packet: UserMessage,
+        detail: str = "",
+        *,
+        reason: int = 0,
+        queue: Queue | None = None,
     ) -> None:
         """Record what happened to a message that is in none of our queues."""
         events, user = self.core.events, packet.user
         if events is not None:
             size = packet.base.packet_size
             source, number = user.source_queue_manager, user.message_id
-            events.record(kind, source, number, None, 0, size, reason, detail)
+            events.record(kind, source, number, queue, 0, size, reason, detail)
+
+    def note_answer(self, packet: UserMessage) -> None:
+        """An acknowledgement came into an administration queue: it tells of another message."""
+        events, properties = self.core.events, packet.properties
+        is_answer = properties.message_class not in (MessageClass.NORMAL, MessageClass.REPORT)
+        if events is None or not is_answer or is_custom(properties.message_class):
+            return
+        about = MessageId(properties.correlation_id)
+        source, number = about.queue_manager.bytes_le, about.ordinal
+        events.record(EventKind.TOLD, source, number, None, 0, 0, properties.message_class)
 
     def log_failure(self, peer: Peer, problem: str) -> None:
         """Say once why a peer cannot be reached, not at every try."""

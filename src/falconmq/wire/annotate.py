@@ -185,7 +185,7 @@ _CIPHERS: Final = {
     0x6610: "AES-256",
 }
 _KEY_ALGORITHMS: Final = {0xA400: "RSA, key exchange", 0x2400: "RSA, signing"}
-_CLASSES: Final = {
+_CLASSES: Final[Mapping[int, str]] = {
     MessageClass.NORMAL: "message of an application",
     MessageClass.REPORT: "trace report",
     MessageClass.ACK_REACH_QUEUE: "the message reached its queue",
@@ -245,6 +245,11 @@ _ACE_TYPES: Final = {
 
 def _named(names: Mapping[Any, str]) -> Words:
     return lambda value, _: names.get(value, "unknown")
+
+
+def class_words(message_class: int) -> str:
+    """What a class means; empty if it is an application's own."""
+    return _CLASSES.get(message_class, "")
 
 
 def _class_words(value: int, _: Siblings) -> str:

@@ -7,18 +7,27 @@ has looked at has no principal, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import Request
+from fastapi import Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
 _KEY: Final = "falconmq.principal"
 
 Scope = MutableMapping[str, Any]
+
+# Only for openapi.json, where every route that needs a role names it; the door does the work.
+_BEARER: Final = HTTPBearer(
+    scheme_name="token",
+    description="On the HTTP port. A token is made with `falconmq token create`.",
+    auto_error=False,
+)
+_Shown = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 
 class Role(StrEnum):
@@ -62,16 +71,28 @@ def check(scope: Scope, role: Role) -> Principal:
             HTTPStatus.UNAUTHORIZED, "a token is needed", {"WWW-Authenticate": "Bearer"}
         )
     if not principal.may(role):
-        raise HTTPException(
-            HTTPStatus.FORBIDDEN, f"the token {principal.name} has not the role {role}"
-        )
+        raise HTTPException(HTTPStatus.FORBIDDEN, f"{principal.name} has not the role {role}")
     return principal
 
 
-def require(role: Role) -> Callable[[Request], Awaitable[Principal]]:
-    """A dependency of a route: the caller, who has this role."""
+def check_either(scope: Scope, role: Role, *others: Role) -> Principal:
+    """The caller, if it has one of these roles."""
+    principal = principal_of(scope)
+    if principal is not None and any(principal.may(other) for other in others):
+        return principal
+    return check(scope, role)
 
-    async def checked(request: Request) -> Principal:
-        return check(request.scope, role)
 
-    return checked
+class Required:
+    """A dependency of a route: the caller, who has one of these roles."""
+
+    def __init__(self, role: Role, *others: Role) -> None:
+        self.roles = (role, *others)
+
+    async def __call__(self, request: Request, _: _Shown) -> Principal:
+        return check_either(request.scope, *self.roles)
+
+
+def require(role: Role, *others: Role) -> Required:
+    """A dependency of a route: the caller, who has this role, or one of the others."""
+    return Required(role, *others)

@@ -2,21 +2,29 @@
 
     GET    /status                         queues, outgoing queues, sessions
     GET    /queues                         POST creates one
-    GET    /queues/{name}                  DELETE deletes it
+    GET    /queues/{name}                  PATCH changes it, DELETE deletes it
     POST   /queues/{name}/purge
+    GET    /queues/{name}/messages         look through them, page by page
     POST   /queues/{name}/messages         send, one or many
     POST   /queues/{name}/packets          send many, as MSMQ packets: the fast door
     POST   /queues/{name}/receive          receive or peek; waits if asked to; packets if accepted
+    POST   /transactions                   begin one; send and receive in it
+    POST   /leases/{id}/commit             the end of a receive that was to be sure
+    POST   /queues/{name}/cursors          and /handles: what stays open between requests
     GET    /outgoing
-    POST   /outgoing/{number}/pause        and /resume
+    POST   /outgoing/{number}/pause        and /resume; DELETE /outgoing/{number}/messages
+    GET    /why                            where a message or a backlog is, and why
+    GET    /dead-letters                   POST .../redrive sends them again, .../delete
+    GET    /messages/{id}/trace            the route of a message
+    GET    /sessions                       POST /ping asks whether a computer can be reached
 
-`{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes;
+`{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes.
 Errors are problems (`service.problems`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -24,14 +32,60 @@ from fastapi import FastAPI
 
 from falconmq import aio
 from falconmq.service import problems, schemas
-from falconmq.service.api import messages, outgoing, queues, status
+from falconmq.service.access import Access
+from falconmq.service.api import (
+    backup,
+    browse,
+    bulk_arrow,
+    cursors,
+    dead_letters,
+    events,
+    handles,
+    health,
+    leases,
+    messages,
+    metrics,
+    outgoing,
+    queues,
+    sessions,
+    status,
+    tokens,
+    tracing,
+    transactions,
+    why,
+)
+from falconmq.service.api import configuration as configuration_router
 from falconmq.service.api.context import Control
+from falconmq.service.api.description import describe
 from falconmq.service.configuration import Configuration
+from falconmq.service.http_meter import MeteredApp
+from falconmq.service.idempotency import SameRun
 from falconmq.service.outgoing import Outgoing
+from falconmq.service.reload import Report
 from falconmq.service.shortcut import Shortcut
 
 PREFIX: Final = "/api/v1"
-_ROUTERS: Final = (status.router, outgoing.router, messages.router, queues.router)
+_ROOT_ROUTERS: Final = (health.router, metrics.router)  # without the prefix
+_ROUTERS: Final = (
+    status.router,
+    events.router,
+    tokens.router,
+    configuration_router.router,
+    backup.router,
+    outgoing.router,
+    why.router,
+    dead_letters.router,
+    tracing.router,
+    sessions.router,
+    transactions.router,
+    leases.router,
+    cursors.router,
+    handles.router,
+    bulk_arrow.router,  # takes what speaks Arrow, before those who speak JSON
+    browse.router,
+    messages.router,
+    queues.router,
+)
 
 
 def create_app(
@@ -40,6 +94,9 @@ def create_app(
     status: Callable[[], dict[str, Any]] = dict,
     transport: Outgoing | None = None,
     configuration: Configuration | None = None,
+    access: Access | None = None,
+    troubles: Callable[[], list[str]] = list,
+    reload: Callable[[], Awaitable[Report]] | None = None,
 ) -> FastAPI:
     """The application. `status` adds to GET /status what only the service knows.
 
@@ -55,20 +112,35 @@ def create_app(
         responses={"default": {"model": schemas.Problem, "description": "a problem"}},
     )
     app.state.control = control = Control(
-        manager, status=status, transport=transport, configuration=configuration
+        manager,
+        status=status,
+        transport=transport,
+        configuration=configuration,
+        access=access,
+        troubles=troubles,
+        reload=reload,
     )
+    for router in _ROOT_ROUTERS:
+        app.include_router(router)
     for router in _ROUTERS:
         app.include_router(router, prefix=PREFIX)
+    from falconmq.service.console.app import install  # noqa: PLC0415 - it stands on our handlers
+
+    install(app)
     app.add_middleware(
         Shortcut,
         queues=f"{PREFIX}/queues",
         send=partial(messages.send_packets, control),
         receive=partial(messages.receive, control),
     )
+    app.add_middleware(SameRun, run_id=control.run_id)
+    app.add_middleware(MeteredApp, meter=control.watch.meter)  # the last one added is outermost
     problems.install(app)
+    describe(app, {"": _ROOT_ROUTERS, PREFIX: _ROUTERS})
     return app
 
 
 def end_waits(app: FastAPI) -> None:
     """The service stops: requests that wait for messages are answered now."""
     app.state.control.stopping.set()
+    app.state.control.expiring.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID, uuid4
 
@@ -13,10 +13,19 @@ from falconmq import aio
 from falconmq.embedded.engine import Engine
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.events import EventLog
+from falconmq.service.expiring import Expiring
+from falconmq.service.handles import Cursors, Handles
+from falconmq.service.idempotency import Answers
+from falconmq.service.leases import Leases
+from falconmq.service.observing import Watch
 from falconmq.service.outgoing import Outgoing
+from falconmq.service.queue_names import QueueNames
+from falconmq.service.transactions import Transactions
 
 if TYPE_CHECKING:
+    from falconmq.service.access import Access
     from falconmq.service.configuration import Configuration
+    from falconmq.service.reload import Report
 
 
 class Control:
@@ -29,13 +38,28 @@ class Control:
         status: Callable[[], dict[str, Any]] = dict,
         transport: Outgoing | None = None,
         configuration: Configuration | None = None,
+        access: Access | None = None,
+        troubles: Callable[[], list[str]] = list,
+        reload: Callable[[], Awaitable[Report]] | None = None,
     ) -> None:
         self.manager = manager
         self.status = status  # adds what only the service knows
         self.transport = transport
         self.configuration = configuration  # None: it was not started from one
+        self.access = access  # tokens and log-ins; None: this directory is not served
+        self.troubles = troubles  # why the service cannot work as it should
+        self.reload = reload  # reads the configuration again; None: there is no service
         self.run_id: UUID = uuid4()  # another one after every start
         self.stopping = asyncio.Event()  # requests that wait end when it is set
+        self.watch = Watch(self)  # live events, samples, metrics
+        # What callers leave open between requests, each with a deadline.
+        self.expiring = Expiring(self.engine.core.clock)
+        self.transactions = Transactions(manager, self.expiring)
+        self.leases = Leases(self.expiring)
+        self.handles = Handles(self.engine, self.expiring, self.leases)
+        self.cursors = Cursors(self.engine, self.expiring, self.leases, self.handles)
+        self.answers = Answers()  # of requests that may come twice
+        self.names = QueueNames()  # of all queues, in their order
 
     @property
     def engine(self) -> Engine:

@@ -1,37 +1,47 @@
 """Messages: send, receive, peek, as JSON or as MSMQ packets.
 
-A receive deletes when its answer is ready and the caller still there (`service.reading`).
+A receive deletes when its answer is ready and the caller still there (`service.reading`); with a
+lease or in a transaction when that is committed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from falconmq import aio
-from falconmq.embedded.actions import local
+from falconmq.embedded.messages import from_position
 from falconmq.errors import FalconMQError
-from falconmq.message import Message
+from falconmq.manager.model import Transaction
+from falconmq.manager.positions import MessagePosition
+from falconmq.message import Message, MessageId
 from falconmq.service import bulk, schemas
 from falconmq.service.access import Role, require
+from falconmq.service.access.roles import check
 from falconmq.service.api.context import Control, Given
 from falconmq.service.callers import Caller
+from falconmq.service.enlisting import take
+from falconmq.service.idempotency import KEY_HEADER, Key, scoped_key
 from falconmq.service.messages import from_json, to_json
-from falconmq.service.peeking import peek
-from falconmq.service.reading import Hold, durable, look
+from falconmq.service.peeking import look, look_at, place_of
+from falconmq.service.problems import PartlySentError
+from falconmq.service.reader import Reader
+from falconmq.service.reading import Hold, durable
+from falconmq.service.sending import send_messages
 
 CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
 _PACKETS: Final[dict[str, Any]] = {
     bulk.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}
 }
 _SEND: Final = [Depends(require(Role.SEND))]
-_RECEIVE: Final = [Depends(require(Role.RECEIVE))]
+_READ: Final = [Depends(require(Role.RECEIVE, Role.READ))]  # `receive` looks more closely
 
 router: Final = APIRouter()
 
@@ -42,28 +52,31 @@ router: Final = APIRouter()
     status_code=HTTPStatus.CREATED,
     dependencies=_SEND,
 )
-async def send(control: Given, name: str, given: schemas.SendRequest) -> dict[str, list[str]]:
+async def send(
+    control: Given, name: str, given: schemas.SendRequest, key: Key = None
+) -> dict[str, list[str]]:
     """Send messages; durable when the answer comes.
 
-    In a transaction all are sent or none. Outside one, those before a refused message are sent.
+    In a transaction all are sent or none. Outside one, those before a refused message are sent:
+    the problem has their number as `sent`.
     """
     messages = _messages(given)
-    async with await control.manager.queue(name) as queue:
-        wanted = given.transaction
-        if wanted is None:
-            wanted = queue.is_local and queue.is_transactional
-        if not wanted:
-            return {"ids": [str(id) for id in await queue.send_many(messages)]}
-        async with control.manager.transaction() as transaction:
-            ids = await queue.send_many(messages, transaction)
-        return {"ids": [str(id) for id in ids]}
+    sent: list[MessageId] = []  # what a refusal leaves behind
+    work = partial(_send, control, name, messages, given.transaction, sent)
+    content = (name, given.model_dump_json())
+    return await control.answers.once(key, content, work, is_final=lambda: bool(sent))
 
 
 @router.post(
     "/queues/{name:path}/packets",
     response_model=schemas.SendPacketsAnswer,
     status_code=HTTPStatus.CREATED,
-    openapi_extra={"requestBody": {"content": _PACKETS, "required": True}},
+    openapi_extra={
+        "requestBody": {"content": _PACKETS, "required": True},
+        "parameters": [
+            {"in": "header", "name": KEY_HEADER, "required": False, "schema": {"type": "string"}}
+        ],
+    },
     dependencies=_SEND,
 )
 async def send_packets(
@@ -71,7 +84,7 @@ async def send_packets(
     request: Request,
     name: str,
     transaction: Annotated[
-        bool | None, Query(description="As in a request to send messages as JSON.")
+        bool | UUID | None, Query(description="As in a request to send messages as JSON.")
     ] = None,
 ) -> Response:
     """Send MSMQ packets, one behind the other: all or none; durable when the answer comes.
@@ -79,11 +92,10 @@ async def send_packets(
     SourceQueueManager, MessageID and SentTime are zero, the destination is the format name of the
     queue, and a packet has a TransactionHeader if it is sent in a transaction, with any numbers.
     """
-    messages = bulk.take_packets(await _body(request))
-    sent, commit = control.engine.run(bulk.send_packets, name, messages, transaction)
-    if commit is not None:
-        await durable(control.engine, commit)
-    answer = {"count": sent.count, "first_id": str(sent.first), "last_id": str(sent.last)}
+    key = scoped_key(request, request.headers.get(KEY_HEADER))
+    body = await _body(request)
+    work = partial(_send_packets, control, name, body, transaction)
+    answer = await control.answers.once(key, (name, str(transaction), body), work)
     return Response(json.dumps(answer), HTTPStatus.CREATED, media_type="application/json")
 
 
@@ -91,7 +103,7 @@ async def send_packets(
     "/queues/{name:path}/receive",
     response_model=schemas.ReceiveAnswer,
     responses={HTTPStatus.OK: {"content": _PACKETS}},
-    dependencies=_RECEIVE,
+    dependencies=_READ,
 )
 async def receive(
     control: Given, request: Request, name: str, given: schemas.ReceiveRequest
@@ -100,50 +112,103 @@ async def receive(
 
     The messages are locked first. They are deleted when the answer is built and the caller still
     there; if it has gone, they are back in their places. A caller that ends between that and the
-    reading of the answer loses them: to be sure, peek, do the work, then receive by lookup_id.
+    reading of the answer loses them: to be sure, ask for a `lease` and commit it after the work.
+
+    In a `transaction` they belong to it: a caller that goes away while it waits has taken nothing,
+    but one that misses the answer must abort, or its commit deletes what it never saw.
 
     Who accepts application/vnd.falconmq.packets gets a line of JSON with what no packet carries,
-    then the packets.
+    then the packets. To peek the role read is enough.
     """
+    check(request.scope, Role.READ if given.peek else Role.RECEIVE)
     as_packets = bulk.MEDIA_TYPE in request.headers.get("accept", "")
+    if given.lease is not None:
+        control.leases.check_room(given.lease_id)
     async with (
-        await control.manager.queue(name) as queue,
-        Hold(control.engine, queue.opened) as hold,
+        Reader(control, name, given) as reader,
+        Hold(control.engine, reader.queue.opened) as hold,
         Caller(request, control.stopping) as caller,
     ):
-        local(queue.opened)  # a queue of another computer is refused at once
-        content = await _answer(control, queue, hold, caller, given, as_packets=as_packets)
+        found = await _find(control, reader, hold, caller, given)
+        lease = _lease_id(given) if hold.positions else None
+        content = bulk.to_answer(found, lease) if as_packets else _json(found, lease)
         if await caller.has_gone():
             return Response(status_code=CALLER_GONE)
-        if hold.positions:
+        if lease is not None and given.lease is not None:
+            control.leases.grant(lease, hold, reader.queue, given.lease, is_owner=reader.is_owner)
+            reader.keep_open()
+        elif hold.positions:
             await hold.keep()
     return Response(content, media_type=bulk.MEDIA_TYPE if as_packets else "application/json")
 
 
-async def _answer(
-    control: Control,
-    queue: aio.Queue,
-    hold: Hold,
-    caller: Caller,
-    given: schemas.ReceiveRequest,
-    *,
-    as_packets: bool,
-) -> bytes:
-    """Find the messages, or wait for one, and write them down."""
+async def _find(
+    control: Control, reader: Reader, hold: Hold, caller: Caller, given: schemas.ReceiveRequest
+) -> Sequence[MessagePosition]:
+    """Find the messages, or wait for one; what `hold` has is deleted in the end."""
+    engine, queue, cursor = control.engine, reader.queue, reader.cursor
     if given.peek:
-        if as_packets:
-            seen = await caller.during(look(control.engine, queue, given))
-            return bulk.to_answer(seen or ())
-        return _json(await caller.during(peek(queue, given)) or ())
-    if given.lookup_id is not None:
-        await hold.take_by_lookup_id(int(given.lookup_id))
+        if cursor is not None:
+            return await caller.during(look_at(engine, queue, cursor, given)) or ()
+        return await caller.during(look(engine, queue, given)) or ()
+    if given.transaction is not None:
+        transaction = control.transactions.use(given.transaction)
+        return await caller.during(take(engine, queue.opened, transaction, given, cursor)) or ()
+    if cursor is not None:
+        await caller.during(hold.take_at(cursor, given.timeout))
+    elif given.has_place:
+        await hold.take_by_lookup_id(*place_of(given))
     elif not hold.take_now(given.count):
         await caller.during(hold.take(given.count, given.timeout))
-    return bulk.to_answer(hold.positions) if as_packets else _json(hold.messages)
+    return hold.positions
 
 
-def _json(messages: Sequence[Message]) -> bytes:
-    return json.dumps({"messages": [to_json(message) for message in messages]}).encode()
+def _lease_id(given: schemas.ReceiveRequest) -> UUID | None:
+    """The id of the lease that a request asks for; None: it asks for none."""
+    return None if given.lease is None else given.lease_id or uuid4()
+
+
+def _json(positions: Sequence[MessagePosition], lease: UUID | None) -> bytes:
+    messages = [to_json(from_position(position)) for position in positions]
+    return json.dumps({"messages": messages, "lease": lease and str(lease)}).encode()
+
+
+async def _send(
+    control: Control,
+    name: str,
+    messages: list[Message],
+    wanted: bool | UUID | None,
+    sent: list[MessageId],
+) -> dict[str, Any]:
+    owner = _transaction(control, wanted)
+    try:
+        _, commit = control.engine.run(send_messages, name, messages, owner, sent)
+    except FalconMQError as error:
+        if sent:
+            raise PartlySentError(error, len(sent)) from error
+        raise
+    ids = [str(id) for id in sent]
+    sent.clear()  # if the store cannot write them, none was sent
+    if commit is not None:
+        await durable(control.engine, commit)
+    return {"ids": ids}
+
+
+async def _send_packets(
+    control: Control, name: str, body: bytes, wanted: bool | UUID | None
+) -> dict[str, Any]:
+    messages = bulk.take_packets(body)
+    sent, commit = control.engine.run(
+        bulk.send_packets, name, messages, _transaction(control, wanted)
+    )
+    if commit is not None:
+        await durable(control.engine, commit)
+    return {"count": sent.count, "first_id": str(sent.first), "last_id": str(sent.last)}
+
+
+def _transaction(control: Control, wanted: bool | UUID | None) -> bool | Transaction | None:
+    """What a request says of transactions; an open one is used at once, or not at all."""
+    return control.transactions.use(wanted).use() if isinstance(wanted, UUID) else wanted
 
 
 async def _body(request: Request) -> bytes:

@@ -11,10 +11,13 @@ from fastapi import APIRouter, Depends
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import OutgoingQueue
+from falconmq.manager.queues import purge_queue
 from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Given
+from falconmq.service.explaining_schemas import PurgeOutgoingAnswer
 from falconmq.service.outgoing import outgoing_json
+from falconmq.service.reading import durable
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]
@@ -38,9 +41,29 @@ async def resume(control: Given, number: int) -> None:
     control.engine.run(_with_outgoing, number, control.carrier.resume)
 
 
+@router.delete(
+    "/outgoing/{number}/messages", response_model=PurgeOutgoingAnswer, dependencies=_MANAGE
+)
+async def purge(control: Given, number: int) -> dict[str, int]:
+    """Give up what waits; dead letters are kept of messages whose senders asked for them."""
+    engine = control.engine
+    purged, commit = engine.run(_purge, number)
+    if commit is not None:
+        await durable(engine, commit)
+    return {"purged": purged}
+
+
+def _purge(core: QueueManagerCore, number: int) -> int:
+    return purge_queue(core, _outgoing(core, number))
+
+
 def _with_outgoing(
     core: QueueManagerCore, number: int, action: Callable[[OutgoingQueue], None]
 ) -> None:
+    action(_outgoing(core, number))
+
+
+def _outgoing(core: QueueManagerCore, number: int) -> OutgoingQueue:
     queue = core.queues.get(number)
     if not isinstance(queue, OutgoingQueue):
         raise QueueError(
@@ -48,4 +71,4 @@ def _with_outgoing(
             status=MqStatus.QUEUE_NOT_FOUND,
             hint="GET /api/v1/outgoing lists them with their numbers",
         )
-    action(queue)
+    return queue

@@ -1,4 +1,4 @@
-"""Queues: list, create, look at, delete, purge.
+"""Queues: list, create, look at, change, delete, purge.
 
 The routers of messages come before this one: `GET /queues/{name}` takes every path that is left.
 """
@@ -10,23 +10,36 @@ from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Query
 
+from falconmq import aio
 from falconmq.embedded.queue import QueueChanges
+from falconmq.manager.model import UNLIMITED
 from falconmq.manager.states import QueuePrivacy
 from falconmq.service import problems, schemas
 from falconmq.service.access import Role, require
-from falconmq.service.api.context import Given
-from falconmq.service.api.views import all_queues, queue_json
+from falconmq.service.api.context import Control, Given
+from falconmq.service.api.views import queue_json
+from falconmq.service.finding import look_up
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
+_PAGE_MAX: Final = 10_000
 _MANAGE: Final = [Depends(require(Role.MANAGE))]
 
 
 @router.get("/queues", response_model=schemas.QueueList)
-async def get_queues(control: Given, system: bool = False) -> dict[str, Any]:
-    """All queues that were created here; with `system` the dead-letter queues and the journal."""
-    manager = control.manager
-    found = all_queues(manager) if system else manager.queues()
-    return {"queues": [queue_json(queue) for queue in found]}
+async def get_queues(
+    control: Given,
+    system: Annotated[bool, Query(description="The queue manager's own ones too.")] = False,
+    contains: Annotated[str, Query(description="Only names with this in them.")] = "",
+    after: Annotated[str | None, Query(description="Behind this name: the next page.")] = None,
+    count: Annotated[int | None, Query(ge=1, le=_PAGE_MAX)] = None,
+) -> dict[str, Any]:
+    """The queues that were created here, in the order of their names; all, or a page of them."""
+    found, is_more = control.engine.look(control.names.page, system, contains, after, count)
+    queues = [aio.Queue(control.engine, opened) for opened in found]
+    return {
+        "queues": [queue_json(queue) for queue in queues],
+        "next": queues[-1].name if is_more else None,
+    }
 
 
 @router.post(
@@ -48,8 +61,23 @@ async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dic
 
 @router.get("/queues/{name:path}", response_model=schemas.QueueOut)
 async def get_queue(control: Given, name: str) -> dict[str, Any]:
-    async with await control.manager.queue(name) as queue:
-        return queue_json(queue)
+    """One queue; nothing is opened for that."""
+    return queue_json(_look_up(control, name))
+
+
+@router.patch("/queues/{name:path}", response_model=schemas.QueueOut, dependencies=_MANAGE)
+async def update_queue(control: Given, name: str, given: schemas.QueueUpdate) -> dict[str, Any]:
+    """Change properties, all or none; what is left out stays as it is."""
+    changes = given.model_dump(exclude_unset=True)
+    for limit in ("quota_kilobytes", "journal_quota_kilobytes"):
+        if limit in changes and changes[limit] is None:
+            changes[limit] = UNLIMITED
+    if "privacy_level" in changes:
+        changes["privacy_level"] = QueuePrivacy[changes["privacy_level"]]
+    queue = _look_up(control, name)
+    if changes:
+        await queue.update(**cast("QueueChanges", changes))
+    return queue_json(queue)
 
 
 @router.delete("/queues/{name:path}", status_code=HTTPStatus.NO_CONTENT, dependencies=_MANAGE)
@@ -59,14 +87,17 @@ async def delete_queue(
     only_if_empty: Annotated[bool, Query(description="Refuse while it holds messages.")] = False,
 ) -> None:
     """Delete a queue with all its messages."""
-    async with await control.manager.queue(name) as queue:
-        if only_if_empty and queue.count:
-            raise problems.QueueNotEmptyError(queue.name, queue.count)
-        await control.manager.delete_queue(queue)
+    queue = _look_up(control, name)
+    if only_if_empty and queue.count:
+        raise problems.QueueNotEmptyError(queue.name, queue.count)
+    await control.manager.delete_queue(queue)
 
 
 @router.post("/queues/{name:path}/purge", response_model=schemas.PurgeAnswer, dependencies=_MANAGE)
 async def purge_queue(control: Given, name: str) -> dict[str, int]:
     """Delete all messages; those that a transaction holds go when it ends."""
-    async with await control.manager.queue(name) as queue:
-        return {"purged": await queue.purge()}
+    return {"purged": await _look_up(control, name).purge()}
+
+
+def _look_up(control: Control, name: str) -> aio.Queue:
+    return aio.Queue(control.engine, control.engine.look(look_up, name))

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Depends
 
+from falconmq.manager.core import QueueManagerCore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import all_queues, queue_json
 from falconmq.service.outgoing import outgoing_json
+from falconmq.store import Store
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 
@@ -32,21 +34,25 @@ async def get_status(control: Given) -> dict[str, Any]:
 
 
 def _manager_json(control: Control) -> dict[str, Any]:
-    status = control.manager.status()
+    return {"run_id": str(control.run_id), **control.engine.look(_manager, control.engine.store)}
+
+
+def _manager(core: QueueManagerCore, store: Store) -> dict[str, Any]:
+    """What `QueueManager.status` shows, without the queues: of ten thousand they take a second."""
+    statistics = store.statistics()
     return {
-        "id": str(status.id),
-        "run_id": str(control.run_id),
-        "computer_name": status.computer_name,
-        "path": status.path,
-        "engine": status.engine,
-        "durability": status.durability.name,
-        "used_bytes": status.used_bytes,
-        "reusable_bytes": status.reusable_bytes,
-        "file_bytes": status.file_bytes,
-        "limit_bytes": status.limit_bytes,
-        "commits": status.commits,
-        "messages": status.messages,
-        "message_bytes": status.message_bytes,
-        "quota_kilobytes": status.quota_kilobytes,
-        "transactions": status.transactions,
+        "id": str(core.identifier),
+        "computer_name": core.settings.computer_name,
+        "path": statistics.path,
+        "engine": statistics.engine,
+        "durability": statistics.durability.name,
+        "used_bytes": statistics.used_bytes,
+        "reusable_bytes": statistics.reusable_bytes,
+        "file_bytes": statistics.file_bytes,
+        "limit_bytes": statistics.limit_bytes,
+        "commits": statistics.commits,
+        "messages": sum(len(queue.positions) for queue in core.queues.values()),
+        "message_bytes": core.used_bytes,
+        "quota_kilobytes": core.settings.quota_kilobytes,
+        "transactions": len(core.transactions),
     }

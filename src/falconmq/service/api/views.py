@@ -34,6 +34,7 @@ def queue_json(queue: aio.Queue) -> dict[str, Any]:
         "messages": queue.count,
         "size_bytes": queue.size_bytes,
         "journal_messages": 0 if journal is None else len(journal.positions),
+        "waiting_readers": len(local(queue.opened).waiting),
         "incoming_streams": incoming_json(local(queue.opened)),
     }
 

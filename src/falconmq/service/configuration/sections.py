@@ -1,0 +1,147 @@
+"""The configuration as the service uses it: one frozen object, a part for each section."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from falconmq.embedded.manager import DEFAULT_QUOTA_KILOBYTES
+from falconmq.embedded.queue import QueueChanges
+from falconmq.names import PathName
+from falconmq.transport.routing import StaticRouter
+from falconmq.transport.settings import PORT, TransportSettings
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+ROLES: Final = ("", "read", "send", "receive", "manage")
+ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104  # peers must reach us; the log says so
+CONTROL_SOCKET: Final = "control.sock"
+HTTP_PORT: Final = 8018
+NO_FILE: Final = "defaults"
+
+
+class Source(Enum):
+    """Where a value comes from; the later one wins."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    OPTION = "option"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a configuration was read from, to read it again."""
+
+    path: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)  # of [manager]
+    environment: Mapping[str, str] | None = None  # None: that of the process
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerSection:
+    """`[manager]`"""
+
+    name: str  # ComputerName
+    data: Path
+    bind: str = ALL_INTERFACES
+    port: int = PORT  # ours and our peers'
+    quota_kilobytes: int = DEFAULT_QUOTA_KILOBYTES
+    local_names: tuple[str, ...] = ()  # other names and addresses under which we are known
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSection:
+    """`[http]`: the port of the HTTP API and the web console."""
+
+    enabled: bool = True
+    bind: str = ""  # `Configuration.http_address` says which address is meant by ""
+    port: int = HTTP_PORT  # 0: any that is free
+    certificate: Path | None = None  # with `key`: HTTPS
+    key: Path | None = None
+    plain: bool = False  # HTTP without TLS for callers from other computers
+    loopback_role: str = ""  # what callers from this computer may do without a token; "": nothing
+    request_bytes: int = 16 << 20  # that the body of one request may have
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySection:
+    """`[history]`: what is remembered of messages that are gone."""
+
+    events: int = 100_000  # the last ones are kept in memory
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySection:
+    """`[telemetry]`: spans for OpenTelemetry."""
+
+    enabled: bool = False
+    endpoint: str = ""  # OTLP over HTTP; "": as OpenTelemetry's own variables say
+
+
+@dataclass(frozen=True, slots=True)
+class Computer:
+    """One of `[[computers]]`: a queue manager that is known by its identifier."""
+
+    id: UUID
+    name: str
+    address: str  # or a host name
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredQueue:
+    """One of `[[queues]]`: it is there after the start, with these properties.
+
+    What is left out of `properties` is as the one who creates the queue, or a command, has it.
+    """
+
+    name: PathName
+    transactional: bool = False
+    properties: QueueChanges = field(default_factory=QueueChanges)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything the daemon is told; `load` makes it."""
+
+    manager: ManagerSection
+    transport: TransportSettings = field(default_factory=TransportSettings)
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names in lower case
+    computers: tuple[Computer, ...] = ()
+    routes: Mapping[UUID, tuple[UUID, ...]] = field(default_factory=dict)
+    log_level: str = "info"
+    http: HttpSection = field(default_factory=HttpSection)
+    history: HistorySection = field(default_factory=HistorySection)
+    source: str = NO_FILE  # for the log: where this was read
+    telemetry: TelemetrySection = field(default_factory=TelemetrySection)
+    queues: tuple[DeclaredQueue, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)  # "http.port"; left out: default
+    origin: Origin = field(default_factory=Origin)
+
+    @property
+    def control_socket(self) -> Path:
+        return self.manager.data / CONTROL_SOCKET
+
+    @property
+    def http_address(self) -> str:
+        """Where HTTP listens: a manager with a loopback address of its own uses that one."""
+        if self.http.bind:
+            return self.http.bind
+        bind = ipaddress.ip_address(self.manager.bind)
+        return str(bind) if bind.is_loopback else "127.0.0.1"
+
+    def router(self) -> StaticRouter:
+        return StaticRouter({c.id: c.address for c in self.computers}, self.routes)
+
+
+def default_data_directory() -> Path:
+    """Where data goes that nobody found a place for."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/falconmq")
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "falconmq"

@@ -1,0 +1,239 @@
+"""Every key of the sections that have one value for each: what it takes, its default, what for.
+
+This table is read by whoever reads a file or the environment, by `falconmq config show` and
+`config example`, by the reload, and by the reference page. A key that is not here does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from falconmq.embedded.actions import default_computer_name
+from falconmq.embedded.manager import DEFAULT_QUOTA_KILOBYTES
+from falconmq.service.configuration.sections import (
+    ALL_INTERFACES,
+    HTTP_PORT,
+    LEVELS,
+    ROLES,
+    default_data_directory,
+)
+from falconmq.transport.settings import PORT, TransportSettings
+
+LONGEST: Final = 30 * 86_400.0  # seconds; a longer time is a mistake of units
+KILOBYTES_MAX: Final = 0xFFFFFFFF
+_SHORTEST: Final = 0.001
+
+
+class Kind(Enum):
+    """What a key takes, in the words of the reference."""
+
+    TEXT = "text"
+    NAME = "name of a computer"
+    PATH = "path"
+    ADDRESS = "IP address"
+    URL = "URL"
+    BOOLEAN = "true or false"
+    INTEGER = "whole number"
+    SECONDS = "seconds"
+    CHOICE = "one of"
+    TEXTS = "list of texts"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of one section."""
+
+    section: str
+    key: str
+    kind: Kind
+    default: object | Callable[[], object]
+    text: str  # what it is for
+    least: float = 0
+    most: float = 0
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    reloads: bool = False  # a reload applies it; else a restart is needed
+    default_text: str = ""  # where the default depends on the computer
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that sets it."""
+        return f"FALCONMQ_{self.section}_{self.key}".upper()
+
+    def default_value(self) -> object:
+        return self.default() if callable(self.default) else self.default
+
+
+_MANAGER: Final = (
+    Setting(
+        "manager", "name", Kind.NAME, default_computer_name, default_text="the host name",
+        text="ComputerName: how messages and format names call this queue manager.",
+    ),
+    Setting(
+        "manager", "data", Kind.PATH, default_data_directory,
+        default_text="/var/lib/falconmq for root, else ~/.local/share/falconmq",
+        text="Directory of queues and messages; a path that is not absolute is beside the file.",
+    ),
+    Setting(
+        "manager", "bind", Kind.ADDRESS, ALL_INTERFACES,
+        text="Address to listen on and to connect from; 0.0.0.0 is every interface.",
+    ),
+    Setting(
+        "manager", "port", Kind.INTEGER, PORT, least=1, most=0xFFFF,
+        text="TCP port of ours and of our peers; Windows knows 1801 only.",
+    ),
+    Setting(
+        "manager", "advertised_address", Kind.ADDRESS, "",
+        text="Address under which peers reach us, if it is not the one we bind: NAT, containers.",
+    ),
+    Setting(
+        "manager", "quota_kilobytes", Kind.INTEGER, DEFAULT_QUOTA_KILOBYTES,
+        least=1, most=KILOBYTES_MAX, unit="KiB", reloads=True,
+        text="What all messages together may take.",
+    ),
+    Setting(
+        "manager", "local_names", Kind.TEXTS, (),
+        text="Other names and addresses under which direct format names mean us.",
+    ),
+)  # fmt: skip
+
+_HTTP: Final = (
+    Setting(
+        "http", "enabled", Kind.BOOLEAN, True,
+        text="Whether the HTTP API and the web console have a port; commands need none.",
+    ),
+    Setting(
+        "http", "bind", Kind.ADDRESS, "", default_text="manager.bind if that is a loopback "
+        "address, else 127.0.0.1",
+        text="Address to listen on. Other computers get in only over HTTPS, or with `plain`.",
+    ),
+    Setting(
+        "http", "port", Kind.INTEGER, HTTP_PORT, least=0, most=0xFFFF,
+        text="TCP port; 0 takes one that is free, which the log names.",
+    ),
+    Setting(
+        "http", "certificate", Kind.PATH, None, default_text="none, so HTTP",
+        text="Certificate chain (PEM) for HTTPS. A reload reads the file anew.",
+    ),
+    Setting(
+        "http", "key", Kind.PATH, None, default_text="none",
+        text="Private key (PEM) of the certificate.",
+    ),
+    Setting(
+        "http", "plain", Kind.BOOLEAN, False,
+        text="Allow HTTP without TLS on an address that other computers reach: behind a proxy.",
+    ),
+    Setting(
+        "http", "loopback_role", Kind.CHOICE, "", choices=ROLES, reloads=True,
+        text="What callers from this computer may do without a token; empty: nothing.",
+    ),
+    Setting(
+        "http", "request_bytes", Kind.INTEGER, 16 << 20, least=1 << 16, most=1 << 30,
+        unit="bytes", reloads=True, text="What the body of one request may have.",
+    ),
+)  # fmt: skip
+
+_OTHERS: Final = (
+    Setting(
+        "log", "level", Kind.CHOICE, "info", choices=LEVELS, reloads=True,
+        text="How much is told on standard error.",
+    ),
+    Setting(
+        "history", "events", Kind.INTEGER, 100_000, least=0, most=10_000_000,
+        text="How many of the last events of messages are kept in memory, for `why`, `trace` and "
+        "the live view; 0: none.",
+    ),
+    Setting(
+        "telemetry", "enabled", Kind.BOOLEAN, False,
+        text="Whether messages make spans for OpenTelemetry; needs falconmq[telemetry].",
+    ),
+    Setting(
+        "telemetry", "endpoint", Kind.URL, "",
+        default_text="as OTEL_EXPORTER_OTLP_ENDPOINT says, else http://localhost:4318/v1/traces",
+        text="Where spans are sent: OTLP over HTTP.",
+    ),
+)  # fmt: skip
+
+# Of [transport]: what it is for, least and most of whole numbers.
+_TRANSPORT_TEXTS: Final[dict[str, str]] = {
+    "round_trip_delay": "Added to the time-outs of slow lines (RoundTripDelay).",
+    "cleanup_interval": "A session without messages is closed after this time (CleanupInterval).",
+    "try_connect_interval": "Between two tries to connect (TryConnectInterval).",
+    "ack_wait_timeout": "A peer that acknowledges nothing for so long is given up. For new "
+    "sessions.",
+    "direct_ack_wait_factor": "That time is multiplied by this on direct sessions "
+    "(QosCleanupIntervalMultiplier).",
+    "window_size": "Messages under way without an acknowledgement (MaxUnackedPacket). For new "
+    "sessions.",
+    "window_growth_interval": "A window that shrank doubles so often.",
+    "order_ack_timeout": "How long an OrderAck may wait for more messages.",
+    "maximum_order_ack_delay": "How long OrderAcks may be put off in all (SeqMaxAckDelay).",
+    "resend_short": "Before transactional messages are sent again, tries 1 to 3 (SeqResend13Time).",
+    "resend_medium": "The same for tries 4 to 6 (SeqResend46Time).",
+    "resend_long": "The same for tries 7 to 9 (SeqResend79Time).",
+    "resend_final": "The same for all further tries (SeqResend10Time).",
+    "history_size": "Identifiers of recoverable messages that are remembered to find duplicates "
+    "(RemoveDuplicateSize).",
+    "history_cleanup_interval": "Between two cleanings of that memory (RemoveDuplicateCleanup).",
+    "ping_enabled": "Ask with a UDP ping before connecting.",
+    "ping_answered": "Answer the UDP pings of peers (EnablePingService).",
+    "ping_port": "UDP port of pings (MsmqIpPingPort).",
+    "send_insecure_nacks": "Tell senders that a message was refused for reasons of security "
+    "(PermitInsecureNacks).",
+    "send_reports": "Send trace reports when messages ask for them (EnableReportMessages).",
+    "sessions_max": "Connections that are accepted at one time (MaxInSessions).",
+}
+_LIMITS: Final[dict[str, tuple[int, int]]] = {
+    "direct_ack_wait_factor": (1, 100),
+    "window_size": (1, 0xFFFF),  # the field has 16 bits
+    "history_size": (1, 10_000_000),
+    "ping_port": (1, 0xFFFF),
+    "sessions_max": (1, 1_000_000),
+}
+_MAY_BE_ZERO: Final = frozenset({"round_trip_delay", "maximum_order_ack_delay"})
+# Read where they are used, every time; the others are copied when the transport starts.
+_READ_AT_USE: Final = frozenset(
+    {
+        "round_trip_delay",
+        "cleanup_interval",
+        "try_connect_interval",
+        "ack_wait_timeout",
+        "direct_ack_wait_factor",
+        "window_size",
+        "window_growth_interval",
+        "send_insecure_nacks",
+        "send_reports",
+        "sessions_max",
+    }
+)
+
+
+def _transport(defaults: TransportSettings) -> Iterable[Setting]:
+    for key, text in _TRANSPORT_TEXTS.items():
+        default, reloads = getattr(defaults, key), key in _READ_AT_USE
+        if isinstance(default, bool):
+            yield Setting("transport", key, Kind.BOOLEAN, default, text, reloads=reloads)
+        elif isinstance(default, int):
+            least, most = _LIMITS[key]
+            yield Setting("transport", key, Kind.INTEGER, default, text, least, most,
+                          reloads=reloads)  # fmt: skip
+        else:
+            least_time = 0.0 if key in _MAY_BE_ZERO else _SHORTEST
+            yield Setting("transport", key, Kind.SECONDS, default, text, least_time, LONGEST,
+                          unit="seconds", reloads=reloads)  # fmt: skip
+
+
+SETTINGS: Final = (*_MANAGER, *_transport(TransportSettings()), *_HTTP, *_OTHERS)
+LISTS: Final = ("hosts", "computers", "routes", "queues")  # sections with keys of their own
+SECTIONS: Final = (*dict.fromkeys(setting.section for setting in SETTINGS), *LISTS)
+
+
+def settings_of(section: str) -> list[Setting]:
+    return [setting for setting in SETTINGS if setting.section == section]
