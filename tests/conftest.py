@@ -18,6 +18,41 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "falconmq"))
 
 
+# Real processes, browsers and time-outs: whole folders and modules that `make check` leaves out.
+SLOW = (
+    "cli/test_completion.py",
+    "cli/test_dead_letter.py",
+    "cli/test_decode.py",
+    "cli/test_demo_orders.py",
+    "cli/test_places.py",
+    "cli/test_queue.py",
+    "cli/test_receive.py",
+    "cli/test_send.py",
+    "cli/test_tail.py",
+    "cli/test_transfer.py",
+    "client/test_connect.py",
+    "client/test_faults.py",
+    "client/test_interrupts.py",
+    "conformance_wire/",
+    "console/",
+    "e2e/",
+    "service/test_api_arrow.py",
+    "service/test_api_bulk.py",
+    "service/test_api_events.py",
+    "service/test_api_handles.py",
+    "service/test_backup.py",
+    "service/test_daemon.py",
+    "service/test_dead_letters.py",
+    "service/test_http.py",
+    "service/test_http_limits.py",
+    "service/test_live.py",
+    "service/test_metrics.py",
+    "service/test_restore.py",
+    "service/test_spans.py",
+    "transport/test_hostile_peers_fuzz.py",
+)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--requirements-json",
@@ -35,7 +70,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     catalogue = load_catalogue()
+    folder = Path(__file__).parent
     for item in items:
+        if item.path.relative_to(folder).as_posix().startswith(SLOW):
+            item.add_marker("slow")
         ids = sorted({id for mark in item.iter_markers("requirement") for id in mark.args})
         if unknown := [id for id in ids if id not in catalogue]:
             raise pytest.UsageError(f"{item.nodeid} names {unknown}, not in conformance/*.tsv")

@@ -16,7 +16,7 @@ from falconmq.client.columns import COLUMNS
 from falconmq.errors import MqStatus
 from falconmq.manager.events import EventKind
 from falconmq.service.configuration.examples import reference as configuration
-from falconmq.service.metric_names import METRICS, QUEUES_MAX
+from falconmq.service.observation.metric_names import METRICS, QUEUES_MAX
 from tools.http_reference import http_api
 
 _TERMINAL: Final = {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}

@@ -20,8 +20,8 @@ from typing import Any, Final
 from falconmq import Journal, Message
 from falconmq.manager.events import EventKind
 from falconmq.service.console.drawing import message_link, queue_link, trace_link
-from falconmq.service.event_texts import message_id_text
-from falconmq.service.sampling import totals
+from falconmq.service.observation.event_texts import message_id_text
+from falconmq.service.observation.sampling import totals
 from tests.console.browser import browsing, chromium
 from tests.console.site import Site
 

@@ -29,6 +29,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, Self, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
+from falconmq.closing import AsyncClosing
 from falconmq.embedded import actions
 from falconmq.embedded.engine import Engine, Event, Wait
 from falconmq.embedded.manager import DEFAULT_QUOTA_KILOBYTES, ManagerView, open_engine
@@ -194,7 +195,7 @@ class Transaction(TransactionState):
             await self.abort()
 
 
-class Cursor:
+class Cursor(AsyncClosing):
     """`falconmq.Cursor` for asyncio."""
 
     def __init__(self, engine: Engine, opened: actions.Opened, cursor: model.Cursor) -> None:
@@ -243,19 +244,8 @@ class Cursor:
                 yield message
             step = self.peek_next
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-class Queue(QueueView):
+class Queue(QueueView, AsyncClosing):
     """`falconmq.Queue` for asyncio."""
 
     async def send(self, message: Message, transaction: Transaction | None = None) -> MessageId:
@@ -352,19 +342,8 @@ class Queue(QueueView):
         if not self._engine.is_closed:
             await _call(self._engine, actions.close, self.opened)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-class QueueManager(ManagerView):
+class QueueManager(ManagerView, AsyncClosing):
     """`falconmq.QueueManager` for asyncio; made by `open`."""
 
     @property
@@ -426,17 +405,6 @@ class QueueManager(ManagerView):
     async def close(self) -> None:
         """End the reads that wait, let commits finish, close the data directory."""
         await asyncio.to_thread(self._engine.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class _Options(TypedDict):

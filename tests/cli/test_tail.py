@@ -19,7 +19,7 @@ import pytest
 from falconmq import Message
 from falconmq.cli.tail import Event, Follower, parse_events
 from falconmq.client import CONTROL_SOCKET, ControlClient
-from falconmq.service.control import ControlServer
+from falconmq.service.web.control import ControlServer
 from tests.cli.commands import FALCONMQ, InProcess, start
 from tests.embedded.helpers import ORDERS
 from tests.service.control import ControlledManager

@@ -13,8 +13,8 @@ from falconmq.client import CONTROL_SOCKET, ControlClient
 from falconmq.embedded.engine import Engine
 from falconmq.service.api import create_app
 from falconmq.service.api.context import Control
-from falconmq.service.control import ControlServer
-from falconmq.service.outgoing import Outgoing
+from falconmq.service.operating.outgoing import Outgoing
+from falconmq.service.web.control import ControlServer
 from tests.embedded.helpers import PATIENCE, threaded_engine
 
 

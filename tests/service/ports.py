@@ -19,8 +19,8 @@ from falconmq.service.access.sessions import Sessions
 from falconmq.service.access.tokens import TokenStore
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection
-from falconmq.service.http import HttpServer
-from falconmq.service.limits import Limits
+from falconmq.service.web.http import HttpServer
+from falconmq.service.web.limits import Limits
 from tests.embedded.helpers import PATIENCE, threaded_engine
 
 

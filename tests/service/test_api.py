@@ -22,7 +22,7 @@ from falconmq.errors import MessageError, NameSyntaxError
 from falconmq.manager.model import OutgoingQueue
 from falconmq.message import MessageProperties
 from falconmq.service import schemas
-from falconmq.service.messages import from_json, to_json
+from falconmq.service.requests.messages import from_json, to_json
 from falconmq.transport.session import Session
 from falconmq.transport.situations import Situation, Whereabouts
 from tests.embedded.helpers import ORDERS, GatedStore, threaded_engine

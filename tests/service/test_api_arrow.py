@@ -14,8 +14,8 @@ import pytest
 
 from falconmq import Message, aio
 from falconmq.client.arrow import MEDIA_TYPE, schema
-from falconmq.service import arrow
 from falconmq.service.configuration import HttpSection
+from falconmq.service.requests import arrow
 from tests.service.observed import at, observed
 from tests.service.services import ORDERS, run
 

@@ -16,10 +16,10 @@ from falconmq.body import BodyType
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.positions import START
 from falconmq.message import Acknowledge, MessageClass
-from falconmq.service import browsing
 from falconmq.service.api.browse import delete_message
 from falconmq.service.api.context import Control
-from falconmq.service.finding import find_local
+from falconmq.service.requests import browsing
+from falconmq.service.requests.finding import find_local
 from tests.embedded.helpers import Background, GatedStore, threaded_engine, wait_until
 from tests.service.asking import LEDGER, ORDERS, Api, queue_path, texts
 from tests.service.control import ControlledManager

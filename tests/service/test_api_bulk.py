@@ -32,7 +32,7 @@ from falconmq.message import (
 )
 from falconmq.names import DirectFormatName, PrivateFormatName, SingleFormatName
 from falconmq.serialization import to_user_message
-from falconmq.service import bulk
+from falconmq.service.requests import bulk
 from falconmq.wire.message_class import is_custom
 from falconmq.wire.multi_queue_format_header import (
     ADMINISTRATION_ID,

@@ -15,7 +15,7 @@ import uvloop
 from falconmq import StoreError, aio
 from falconmq.client import CONTROL_SOCKET, ControlClient, UnreachableError
 from falconmq.service.api import create_app
-from falconmq.service.control import ControlServer
+from falconmq.service.web.control import ControlServer
 from tests.embedded.helpers import threaded_engine
 from tests.service.control import ControlledManager
 

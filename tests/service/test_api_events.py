@@ -12,9 +12,9 @@ import pytest
 from falconmq import Message
 from falconmq.manager.events import EventLog
 from falconmq.message import Journal
-from falconmq.service import live
 from falconmq.service.configuration import HistorySection
 from falconmq.service.daemon import Service
+from falconmq.service.observation import live
 from tests.service.observed import Events, at, following, observed
 from tests.service.services import ORDERS, run, until
 

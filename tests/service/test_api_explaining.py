@@ -14,8 +14,8 @@ from falconmq import Message
 from falconmq.message import Journal
 from falconmq.service.access import Principal, Role, set_principal
 from falconmq.service.api import create_app
-from falconmq.service.control import ControlServer
 from falconmq.service.daemon import Service
+from falconmq.service.web.control import ControlServer
 from tests.service.asking import ORDERS, Api
 from tests.service.services import direct, loopback, run, serving, until
 

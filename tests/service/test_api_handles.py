@@ -12,7 +12,7 @@ import pytest
 from falconmq import Message
 from falconmq.client.packets import from_packets
 from falconmq.clock import VirtualClock
-from falconmq.service import handles
+from falconmq.service.requests import handles
 from tests.embedded.helpers import Background, threaded_engine, wait_until, waiting_reads
 from tests.service.asking import LEDGER, ORDERS, PACKETS, Api, clocked_engine, queue_path, texts
 from tests.service.control import ControlledManager

@@ -12,8 +12,8 @@ import pytest
 
 from falconmq import Message
 from falconmq.client.packets import to_packets
-from falconmq.service import idempotency
-from falconmq.service.idempotency import Answers
+from falconmq.service.requests import idempotency
+from falconmq.service.requests.idempotency import Answers
 from tests.embedded.helpers import Background, GatedStore, threaded_engine, wait_until
 from tests.service.asking import LEDGER, ORDERS, PACKETS, Answer, Api, queue_path
 from tests.service.control import ControlledManager

@@ -17,8 +17,8 @@ from falconmq import Message
 from falconmq.client.packets import from_packets
 from falconmq.clock import VirtualClock
 from falconmq.manager.states import AccessType
-from falconmq.service import endings
 from falconmq.service.daemon import Service
+from falconmq.service.requests import endings
 from falconmq.store import MemoryStore
 from tests.embedded.helpers import (
     Background,

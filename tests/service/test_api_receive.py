@@ -15,8 +15,8 @@ import pytest
 
 from falconmq import FalconMQError, Message, MqStatus, ResourceError, aio
 from falconmq.client import ControlClient, ServiceError
-from falconmq.service import messages, peeking, reading
 from falconmq.service.api import messages as api
+from falconmq.service.requests import messages, peeking, reading
 from falconmq.store import MemoryStore, WriteBatch
 from tests.embedded.helpers import (
     ORDERS,

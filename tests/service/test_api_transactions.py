@@ -17,11 +17,11 @@ from fastapi.responses import Response
 from falconmq import Message, MqStatus, ResourceError, aio
 from falconmq.client.packets import from_packets, to_packets
 from falconmq.clock import VirtualClock
-from falconmq.service import endings
 from falconmq.service.access import OWNER, set_principal
-from falconmq.service.enlisting import take
+from falconmq.service.requests import endings
+from falconmq.service.requests.enlisting import take
 from falconmq.service.schemas import ReceiveRequest
-from falconmq.service.shortcut import Shortcut
+from falconmq.service.web.shortcut import Shortcut
 from falconmq.store import MemoryStore, WriteBatch
 from tests.embedded.helpers import (
     PATIENCE,

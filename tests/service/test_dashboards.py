@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from falconmq.manager.events import EventKind
-from falconmq.service.metric_names import METRICS
+from falconmq.service.observation.metric_names import METRICS
 from tools import dashboard
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from falconmq.clock import SystemClock, VirtualClock
-from falconmq.service.expiring import Expiring
+from falconmq.service.requests.expiring import Expiring
 
 
 def on_a_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -17,9 +17,9 @@ from falconmq.errors import FalconMQError
 from falconmq.service.access import Role, TokenStore
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection
 from falconmq.service.daemon import Service, serve
-from falconmq.service.http import HttpServer
 from falconmq.service.tables import ConfigurationError
 from falconmq.service.troubles import store_troubles
+from falconmq.service.web.http import HttpServer
 from tests.embedded.helpers import ORDERS, GatedStore, threaded_engine
 from tests.service.ports import HttpManager
 from tests.service.services import configured, loopback, run, serving

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from falconmq.service.bulk import MEDIA_TYPE
 from falconmq.service.configuration import HttpSection
-from falconmq.service.limits import Limits
+from falconmq.service.requests.bulk import MEDIA_TYPE
+from falconmq.service.web.limits import Limits
 from tests.embedded.helpers import ORDERS, wait_until
 from tests.service.ports import HttpManager, answer_on, ask
 
@@ -295,7 +295,7 @@ def test_more_connections_than_allowed_are_told_to_come_back(tmp_path: Path) -> 
 
 
 def test_far_too_many_are_not_even_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("falconmq.service.web_protocol._SPARE", 1)
+    monkeypatch.setattr("falconmq.service.web.protocol._SPARE", 1)
     with HttpManager(tmp_path, limits=Limits(connections=1)) as port, ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(port.connect())

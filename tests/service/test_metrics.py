@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from falconmq import Message
 from falconmq.message import Acknowledge
 from falconmq.service.daemon import Service
-from falconmq.service.http_meter import route_of
-from falconmq.service.metric_names import METRICS
+from falconmq.service.observation.http_meter import route_of
+from falconmq.service.observation.metric_names import METRICS
 from tests.service.observed import at, observed
 from tests.service.services import ORDERS, direct, run, until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from falconmq.message import Journal
 from falconmq.service import schemas
-from falconmq.service.outgoing import incoming_json, outgoing_json
+from falconmq.service.operating.outgoing import incoming_json, outgoing_json
 from tests.transport.estate import Estate, direct
 
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from uuid import uuid4
 
-from falconmq.service.reaching import Where, answer, reach
+from falconmq.service.operating.reaching import Where, answer, reach
 from falconmq.transport.settings import PORT
 from tests.service.services import loopback, run, serving
 

@@ -21,10 +21,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from falconmq import Message
 from falconmq.manager.events import EventKind
 from falconmq.message import Journal
-from falconmq.service import spans as module
 from falconmq.service.configuration import TelemetrySection
 from falconmq.service.daemon import Service
-from falconmq.service.spans import Spans, root_id_of, trace_id_of
+from falconmq.service.observation import spans as module
+from falconmq.service.observation.spans import Spans, root_id_of, trace_id_of
 from tests.service.observed import observed
 from tests.service.services import ORDERS, direct, run, serving, until
 

@@ -14,7 +14,13 @@ from falconmq.manager.storing import enqueue_message
 from falconmq.message import Delivery, Message, MessageId
 from falconmq.names import PathName
 from falconmq.serialization import to_user_message
-from falconmq.service.tracing import newest_of, read_report, report_queues, route_json, route_of
+from falconmq.service.operating.tracing import (
+    newest_of,
+    read_report,
+    report_queues,
+    route_json,
+    route_of,
+)
 from falconmq.wire.message_class import MessageClass
 from tests.transport.answers import PUBLIC_QUEUE
 from tests.transport.estate import Node, direct

@@ -59,7 +59,7 @@ def _ask_from_here(host: str, timeout: float) -> Json:
     from uuid import uuid4  # noqa: PLC0415
 
     try:
-        from falconmq.service.reaching import Where, answer  # noqa: PLC0415
+        from falconmq.service.operating.reaching import Where, answer  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise CommandError(
             f"{error.name} is not installed", "pip install 'falconmq[server]'"

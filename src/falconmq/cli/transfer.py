@@ -157,7 +157,7 @@ def write_parquet(source: Path, target: Path, queue: str) -> None:
 def as_message(line: Json) -> Message:
     """A message of a file with its history, as whoever received it had it."""
     from falconmq.message import AuthenticationLevel, MessageId  # noqa: PLC0415
-    from falconmq.service.messages import from_json  # noqa: PLC0415
+    from falconmq.service.requests.messages import from_json  # noqa: PLC0415
     from falconmq.service.schemas import MessageIn  # noqa: PLC0415
 
     message = from_json(MessageIn.model_validate(as_sent(line)))

@@ -27,6 +27,7 @@ from falconmq.client.session import Json, Session, greet
 from falconmq.client.transactions import Work
 from falconmq.client.views import ManagerNames, QueueFacts, TransactionView, work_of
 from falconmq.client.walking import Walk
+from falconmq.closing import AsyncClosing
 from falconmq.embedded.manager import ManagerStatus
 from falconmq.embedded.queue import QueueChanges, lookup_id_of
 from falconmq.errors import MqStatus, ReadError
@@ -66,7 +67,7 @@ class Transaction(TransactionView):
         await self._channel.run(transactions.leave(self.work, is_well=kind is None))
 
 
-class Cursor:
+class Cursor(AsyncClosing):
     """`falconmq.client.Cursor` for asyncio."""
 
     def __init__(self, channel: AsyncChannel, walk: Walk) -> None:
@@ -107,19 +108,8 @@ class Cursor:
                 yield message
             step = self.peek_next
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-class Queue(QueueFacts):
+class Queue(QueueFacts, AsyncClosing):
     """`falconmq.client.Queue` for asyncio."""
 
     def __init__(self, channel: AsyncChannel, place: Place) -> None:
@@ -228,22 +218,11 @@ class Queue(QueueFacts):
         self._channel.stop(self.place)
         await self._channel.run(places.close(self.place))
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     def _active(self, transaction: Transaction | None) -> Work | None:
         return transactions.active(self.place.session, work_of(transaction))
 
 
-class QueueManager(ManagerNames):
+class QueueManager(ManagerNames, AsyncClosing):
     """`falconmq.client.QueueManager` for the tasks of one event loop; made by `aio.connect`."""
 
     def __init__(self, channel: AsyncChannel, session: Session) -> None:
@@ -315,17 +294,6 @@ class QueueManager(ManagerNames):
         """End the reads that wait, and close the connections."""
         self.session.is_closed = True
         await self._channel.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class Connecting:

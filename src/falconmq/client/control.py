@@ -22,7 +22,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -32,6 +31,7 @@ from falconmq.client.calls import BrokenError, Call
 from falconmq.client.channel import Channel, tls_context
 from falconmq.client.doors import Door
 from falconmq.client.problems import ServiceError, refusal
+from falconmq.closing import Closing
 from falconmq.errors import MqStatus, WireError
 from falconmq.message import Message, MessageId
 
@@ -40,7 +40,7 @@ _JSON: Final = "application/json"
 Json = dict[str, Any]
 
 
-class ControlClient:
+class ControlClient(Closing):
     """Calls a service, over its control socket or its HTTP port. Close it, or use `with`.
 
     Each thread that uses it has a connection of its own, which stays open between requests.
@@ -205,17 +205,6 @@ class ControlClient:
     def close(self) -> None:
         """A request that waits ends; no message is lost with it."""
         self.channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _get(self, path: str) -> Json:
         return self.request("GET", path)

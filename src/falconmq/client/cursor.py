@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
 
 from falconmq.client import walking
 from falconmq.client.channel import Channel
 from falconmq.client.transaction import Transaction
 from falconmq.client.views import work_of
 from falconmq.client.walking import Walk
+from falconmq.closing import Closing
 from falconmq.errors import MqStatus, ReadError
 from falconmq.message import Message
 
 
-class Cursor:
+class Cursor(Closing):
     """`falconmq.Cursor` at a service; made by `Queue.cursor`, closed by `with` or `close`.
 
     The service forgets a place that nobody uses for 300 seconds. If the connection breaks in the
@@ -59,14 +58,3 @@ class Cursor:
             else:
                 yield message
             step = self.peek_next
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

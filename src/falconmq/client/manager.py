@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 from uuid import UUID
 
 from falconmq.client import places, transactions
@@ -15,12 +14,13 @@ from falconmq.client.queue import Queue
 from falconmq.client.session import Session, greet
 from falconmq.client.transaction import Transaction
 from falconmq.client.views import ManagerNames
+from falconmq.closing import Closing
 from falconmq.embedded.manager import ManagerStatus
 from falconmq.embedded.queue import QueueChanges
 from falconmq.names import FormatName, PathName
 
 
-class QueueManager(ManagerNames):
+class QueueManager(ManagerNames, Closing):
     """`falconmq.QueueManager` at a service; made by `falconmq.connect`.
 
     Any number of threads may use it at once; each has a connection of its own. `close`, or the end
@@ -97,17 +97,6 @@ class QueueManager(ManagerNames):
         """End the reads that wait, and close the connections."""
         self.session.is_closed = True
         self._channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def connect(

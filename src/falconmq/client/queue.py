@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
 from falconmq.client import places, reading, sending, transactions, walking
 from falconmq.client.channel import Channel
@@ -14,12 +13,13 @@ from falconmq.client.session import Json
 from falconmq.client.transaction import Transaction
 from falconmq.client.transactions import Work
 from falconmq.client.views import QueueFacts, work_of
+from falconmq.closing import Closing
 from falconmq.embedded.queue import QueueChanges, lookup_id_of
 from falconmq.manager.states import SeekAction
 from falconmq.message import Message, MessageId
 
 
-class Queue(QueueFacts):
+class Queue(QueueFacts, Closing):
     """`falconmq.Queue` at a service; made by `QueueManager.create_queue` and `queue`.
 
     Properties are asked for when they are read. `receive` takes a message under a lease and
@@ -126,17 +126,6 @@ class Queue(QueueFacts):
         self.place.is_closed = True
         self._channel.stop(self.place)
         self._channel.run(places.close(self.place))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _active(self, transaction: Transaction | None) -> Work | None:
         return transactions.active(self.place.session, work_of(transaction))

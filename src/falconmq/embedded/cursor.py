@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
 
+from falconmq.closing import Closing
 from falconmq.embedded import actions, blocking
 from falconmq.embedded.engine import Engine
 from falconmq.embedded.transaction import Transaction, active
@@ -14,7 +13,7 @@ from falconmq.manager import model
 from falconmq.message import Message
 
 
-class Cursor:
+class Cursor(Closing):
     """A place in a queue; made by `Queue.cursor`, closed by `with` or `close`.
 
         with orders.cursor() as cursor:
@@ -69,14 +68,3 @@ class Cursor:
             else:
                 yield message
             step = self.peek_next
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 from uuid import UUID
 
 from falconmq.clock import Clock, SystemClock
+from falconmq.closing import Closing
 from falconmq.embedded import actions, blocking
 from falconmq.embedded.engine import Engine
 from falconmq.embedded.queue import Queue, QueueChanges
@@ -91,7 +91,7 @@ class ManagerView:
         return self._engine.look(_status, self._engine.store)
 
 
-class QueueManager(ManagerView):
+class QueueManager(ManagerView, Closing):
     """Queues in a directory of this program; made by `falconmq.open`.
 
     Any number of threads may use it at once. `close`, or the end of its `with` block, ends the
@@ -158,17 +158,6 @@ class QueueManager(ManagerView):
     def close(self) -> None:
         """End the reads that wait, let commits finish, close the data directory."""
         self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
+from falconmq.closing import Closing
 from falconmq.embedded import actions, blocking
 from falconmq.embedded.cursor import Cursor
 from falconmq.embedded.engine import Engine
@@ -122,7 +122,7 @@ class QueueView:
         return actions.local(self.opened)
 
 
-class Queue(QueueView):
+class Queue(QueueView, Closing):
     """A queue, made by `QueueManager.create_queue` and `QueueManager.queue`.
 
     Nothing returns before what it did is durable. Any number of threads may use one object.
@@ -231,17 +231,6 @@ class Queue(QueueView):
         """Give up what this object has open; reads that wait end. The manager closes it too."""
         if not self._engine.is_closed:
             blocking.call(self._engine, actions.close, self.opened)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def lookup_id_of(message: Message | int) -> int:

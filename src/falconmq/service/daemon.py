@@ -48,7 +48,7 @@ from falconmq.transport.transport import Transport
 
 if TYPE_CHECKING:
     from falconmq.service.api.context import Control
-    from falconmq.service.http import HttpServer
+    from falconmq.service.web.http import HttpServer
 
 STOP_SECONDS: Final = 10.0  # for what is in hand to become durable
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -65,9 +65,9 @@ class Door(Protocol):
 def _import_doors() -> None:
     with suppress(ModuleNotFoundError):  # `open_doors` says what is missing
         importlib.import_module("falconmq.service.api")
-        importlib.import_module("falconmq.service.control")
+        importlib.import_module("falconmq.service.web.control")
         importlib.import_module("falconmq.service.console.app")
-        importlib.import_module("falconmq.service.http")
+        importlib.import_module("falconmq.service.web.http")
 
 
 class Service:
@@ -123,8 +123,8 @@ class Service:
         try:
             from falconmq.service.access import Access  # noqa: PLC0415 - optional packages
             from falconmq.service.api import create_app  # noqa: PLC0415
-            from falconmq.service.control import ControlServer  # noqa: PLC0415
-            from falconmq.service.http import HttpServer  # noqa: PLC0415
+            from falconmq.service.web.control import ControlServer  # noqa: PLC0415
+            from falconmq.service.web.http import HttpServer  # noqa: PLC0415
         except ModuleNotFoundError as error:
             _log.warning(
                 "no control socket: %s is missing; install falconmq[server] to use the commands",

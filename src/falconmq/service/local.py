@@ -22,7 +22,7 @@ from falconmq.embedded.manager import start_engine
 from falconmq.manager.core import Settings
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, load
-from falconmq.service.control import ControlServer
+from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory
 
 _PATIENCE: Final = 60.0  # seconds for what is in hand to become durable

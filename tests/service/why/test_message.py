@@ -10,7 +10,7 @@ from falconmq import Message, MessageId
 from falconmq.manager.events import EventKind
 from falconmq.message import Acknowledge, Journal
 from falconmq.service.daemon import Service
-from falconmq.service.reading import Hold
+from falconmq.service.requests.reading import Hold
 from falconmq.service.why import Explanation, Severity, explain, message_facts
 from falconmq.service.why.holders import Holders
 from falconmq.service.why.message_facts import search

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from falconmq.service.access.access import Access, address_of
 from falconmq.service.access.roles import Principal, Role, set_principal
 from falconmq.service.access.sessions import CSRF_HEADER, check_csrf, set_session
-from falconmq.service.problems import http_problem
+from falconmq.service.web.problems import http_problem
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", "/favicon.ico"})
 STATIC: Final = "/static/"

@@ -1,8 +1,8 @@
 """Roles, and who has them.
 
-A door (`service.control`, the HTTP port) finds out who a caller is and writes it into the request
-with `set_principal`; every route says with `require` which role it needs. A request that no door
-has looked at has no principal, and is refused.
+A door (`service.web.control`, the HTTP port) finds out who a caller is and writes it into the
+request with `set_principal`; every route says with `require` which role it needs. A request that no
+door has looked at has no principal, and is refused.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@
     GET    /sessions                       POST /ping asks whether a computer can be reached
 
 `{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes.
-Errors are problems (`service.problems`).
+Errors are problems (`service.web.problems`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 
 from falconmq import aio
-from falconmq.service import problems, schemas
+from falconmq.service import schemas
 from falconmq.service.access import Access
 from falconmq.service.api import (
     backup,
@@ -58,11 +58,12 @@ from falconmq.service.api import configuration as configuration_router
 from falconmq.service.api.context import Control
 from falconmq.service.api.description import describe
 from falconmq.service.configuration import Configuration
-from falconmq.service.http_meter import MeteredApp
-from falconmq.service.idempotency import SameRun
-from falconmq.service.outgoing import Outgoing
+from falconmq.service.observation.http_meter import MeteredApp
+from falconmq.service.operating.outgoing import Outgoing
 from falconmq.service.reload import Report
-from falconmq.service.shortcut import Shortcut
+from falconmq.service.requests.idempotency import SameRun
+from falconmq.service.web import problems
+from falconmq.service.web.shortcut import Shortcut
 
 PREFIX: Final = "/api/v1"
 _ROOT_ROUTERS: Final = (health.router, metrics.router)  # without the prefix

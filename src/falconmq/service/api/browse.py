@@ -20,9 +20,9 @@ from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.slashes import OwnSlashes
-from falconmq.service.browsing import delete, message_at, move, page_of
-from falconmq.service.messages import Shown, to_json
-from falconmq.service.reading import durable
+from falconmq.service.requests.browsing import delete, message_at, move, page_of
+from falconmq.service.requests.messages import Shown, to_json
+from falconmq.service.requests.reading import durable
 
 router: Final = APIRouter(route_class=OwnSlashes)
 _READ: Final = [Depends(require(Role.READ))]

@@ -29,11 +29,11 @@ from falconmq.embedded.actions import local
 from falconmq.errors import FalconMQError
 from falconmq.manager.positions import END, START
 from falconmq.message import MessageId
-from falconmq.service import arrow
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
-from falconmq.service.idempotency import Key
-from falconmq.service.problems import PartlySentError
+from falconmq.service.requests import arrow
+from falconmq.service.requests.idempotency import Key
+from falconmq.service.web.problems import PartlySentError
 
 _STREAM: Final = columns.MEDIA_TYPE.encode()
 _HEADERS: Final = {"GET": b"accept", "POST": b"content-type"}

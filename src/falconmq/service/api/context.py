@@ -13,14 +13,14 @@ from falconmq import aio
 from falconmq.embedded.engine import Engine
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.events import EventLog
-from falconmq.service.expiring import Expiring
-from falconmq.service.handles import Cursors, Handles
-from falconmq.service.idempotency import Answers
-from falconmq.service.leases import Leases
-from falconmq.service.observing import Watch
-from falconmq.service.outgoing import Outgoing
-from falconmq.service.queue_names import QueueNames
-from falconmq.service.transactions import Transactions
+from falconmq.service.observation.observing import Watch
+from falconmq.service.operating.outgoing import Outgoing
+from falconmq.service.requests.expiring import Expiring
+from falconmq.service.requests.handles import Cursors, Handles
+from falconmq.service.requests.idempotency import Answers
+from falconmq.service.requests.leases import Leases
+from falconmq.service.requests.queue_names import QueueNames
+from falconmq.service.requests.transactions import Transactions
 
 if TYPE_CHECKING:
     from falconmq.service.access import Access

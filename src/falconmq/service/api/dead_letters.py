@@ -11,7 +11,16 @@ from falconmq.embedded.messages import from_position
 from falconmq.manager.core import QueueManagerCore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
-from falconmq.service.dead_letters import (
+from falconmq.service.explaining_schemas import (
+    DeadLetterDetails,
+    DeadLetterList,
+    LetterFilters,
+    LettersAnswer,
+    LettersQuery,
+    LettersRequest,
+    RedriveRequest,
+)
+from falconmq.service.operating.dead_letters import (
     Json,
     Work,
     count_of,
@@ -22,16 +31,7 @@ from falconmq.service.dead_letters import (
     show,
     walk,
 )
-from falconmq.service.explaining_schemas import (
-    DeadLetterDetails,
-    DeadLetterList,
-    LetterFilters,
-    LettersAnswer,
-    LettersQuery,
-    LettersRequest,
-    RedriveRequest,
-)
-from falconmq.service.messages import to_json
+from falconmq.service.requests.messages import to_json
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]

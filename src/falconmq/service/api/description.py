@@ -15,7 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from falconmq.service.access import Required, Role
-from falconmq.service.problems import MEDIA_TYPE
+from falconmq.service.web.problems import MEDIA_TYPE
 
 ROLES: Final = "x-roles"
 _PROBLEM: Final[dict[str, Any]] = {

@@ -21,9 +21,9 @@ from falconmq.names import FormatName, PathName, SingleFormatName, parse_queue_n
 from falconmq.names.syntax import did_you_mean
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
-from falconmq.service.event_texts import KINDS, encode_notice
-from falconmq.service.live import SUBSCRIBERS_MAX, Wanted
-from falconmq.service.sampling import INTERVAL_SECONDS
+from falconmq.service.observation.event_texts import KINDS, encode_notice
+from falconmq.service.observation.live import SUBSCRIBERS_MAX, Wanted
+from falconmq.service.observation.sampling import INTERVAL_SECONDS
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _STREAM: Final = "text/event-stream"

@@ -1,6 +1,6 @@
 """Messages: send, receive, peek, as JSON or as MSMQ packets.
 
-A receive deletes when its answer is ready and the caller still there (`service.reading`); with a
+A receive deletes when its answer is ready and the caller still there (`requests.reading`); with a
 lease or in a transaction when that is committed.
 """
 
@@ -22,19 +22,20 @@ from falconmq.errors import FalconMQError
 from falconmq.manager.model import Transaction
 from falconmq.manager.positions import MessagePosition
 from falconmq.message import Message, MessageId
-from falconmq.service import bulk, schemas
+from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.access.roles import check
 from falconmq.service.api.context import Control, Given
-from falconmq.service.callers import Caller
-from falconmq.service.enlisting import take
-from falconmq.service.idempotency import KEY_HEADER, Key, scoped_key
-from falconmq.service.messages import from_json, to_json
-from falconmq.service.peeking import look, look_at, place_of
-from falconmq.service.problems import PartlySentError
-from falconmq.service.reader import Reader
-from falconmq.service.reading import Hold, durable
-from falconmq.service.sending import send_messages
+from falconmq.service.requests import bulk
+from falconmq.service.requests.enlisting import take
+from falconmq.service.requests.idempotency import KEY_HEADER, Key, scoped_key
+from falconmq.service.requests.messages import from_json, to_json
+from falconmq.service.requests.peeking import look, look_at, place_of
+from falconmq.service.requests.reader import Reader
+from falconmq.service.requests.reading import Hold, durable
+from falconmq.service.requests.sending import send_messages
+from falconmq.service.web.callers import Caller
+from falconmq.service.web.problems import PartlySentError
 
 CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
 _PACKETS: Final[dict[str, Any]] = {

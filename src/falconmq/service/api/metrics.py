@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Given
-from falconmq.service.metric_names import QUEUES_MAX
+from falconmq.service.observation.metric_names import QUEUES_MAX
 
 router: Final = APIRouter()
 

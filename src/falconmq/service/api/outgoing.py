@@ -16,8 +16,8 @@ from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Given
 from falconmq.service.explaining_schemas import PurgeOutgoingAnswer
-from falconmq.service.outgoing import outgoing_json
-from falconmq.service.reading import durable
+from falconmq.service.operating.outgoing import outgoing_json
+from falconmq.service.requests.reading import durable
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]

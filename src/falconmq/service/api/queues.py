@@ -14,11 +14,12 @@ from falconmq import aio
 from falconmq.embedded.queue import QueueChanges
 from falconmq.manager.model import UNLIMITED
 from falconmq.manager.states import QueuePrivacy
-from falconmq.service import problems, schemas
+from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import queue_json
-from falconmq.service.finding import look_up
+from falconmq.service.requests.finding import look_up
+from falconmq.service.web import problems
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _PAGE_MAX: Final = 10_000

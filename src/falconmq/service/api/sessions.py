@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.explaining_schemas import PingAnswer, PingRequest, SessionList
-from falconmq.service.reaching import Where, answer
-from falconmq.service.sessions import sessions_json
+from falconmq.service.operating.reaching import Where, answer
+from falconmq.service.operating.sessions import sessions_json
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]

@@ -10,7 +10,7 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import all_queues, queue_json
-from falconmq.service.outgoing import outgoing_json
+from falconmq.service.operating.outgoing import outgoing_json
 from falconmq.store import Store
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])

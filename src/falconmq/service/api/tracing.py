@@ -12,8 +12,8 @@ from falconmq.message import MessageId
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.explaining_schemas import RouteList, RouteOut
-from falconmq.service.finding import find_local
-from falconmq.service.tracing import newest_of, route_json, route_of
+from falconmq.service.operating.tracing import newest_of, route_json, route_of
+from falconmq.service.requests.finding import find_local
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _ROUTES_MAX: Final = 100

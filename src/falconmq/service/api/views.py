@@ -7,8 +7,8 @@ from typing import Any
 from falconmq import aio
 from falconmq.embedded.actions import local
 from falconmq.manager.model import UNLIMITED
-from falconmq.service.messages import iso_time
-from falconmq.service.outgoing import incoming_json
+from falconmq.service.operating.outgoing import incoming_json
+from falconmq.service.requests.messages import iso_time
 
 
 def all_queues(manager: aio.QueueManager) -> list[aio.Queue]:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from falconmq.errors import FalconMQError
-from falconmq.service import problems
+from falconmq.service.web import problems
 
 _HINTS: Final = {
     HTTPStatus.UNAUTHORIZED: "log in with a token; falconmq token create makes one",

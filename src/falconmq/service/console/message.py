@@ -13,14 +13,14 @@ from falconmq.embedded.messages import from_position
 from falconmq.errors import FalconMQError
 from falconmq.service import schemas
 from falconmq.service.api import browse
-from falconmq.service.browsing import message_at
 from falconmq.service.console.bodies import VIEWS, view_of, views_of
 from falconmq.service.console.drawing import message_link, queue_link
 from falconmq.service.console.listing import targets
 from falconmq.service.console.packets import anatomy
 from falconmq.service.console.reasons import why_of
 from falconmq.service.console.view import View
-from falconmq.service.messages import Shown, to_json
+from falconmq.service.requests.browsing import message_at
+from falconmq.service.requests.messages import Shown, to_json
 
 # What a page shows of a message, in this order; what is empty is left out.
 _PROPERTIES: Final = (

@@ -14,7 +14,7 @@ from falconmq.service.console.drawing import plural, size
 from falconmq.service.console.history import hour
 from falconmq.service.console.reasons import why_of
 from falconmq.service.console.view import View
-from falconmq.service.sampling import Totals, totals
+from falconmq.service.observation.sampling import Totals, totals
 
 _STUCK_SHOWN: Final = 5
 

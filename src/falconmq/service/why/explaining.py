@@ -21,7 +21,7 @@ from falconmq.service.why.subjects import NothingWaits, find_subject
 from falconmq.transport.settings import PORT
 
 if TYPE_CHECKING:
-    from falconmq.service.outgoing import Outgoing
+    from falconmq.service.operating.outgoing import Outgoing
 
 
 async def explain(

@@ -21,14 +21,14 @@ from falconmq.manager.positions import MessagePosition
 from falconmq.manager.states import PositionState
 from falconmq.manager.storing import time_to_be_received_deadline
 from falconmq.message import MessageId
-from falconmq.service.event_texts import queue_text
+from falconmq.service.observation.event_texts import queue_text
 from falconmq.service.why.holders import Holders, is_being_sent, is_prepared
 from falconmq.service.why.outgoing_facts import OutgoingFacts, outgoing_facts
 from falconmq.transport.settings import PORT
 from falconmq.transport.situations import Whereabouts
 
 if TYPE_CHECKING:
-    from falconmq.service.outgoing import Outgoing
+    from falconmq.service.operating.outgoing import Outgoing
 
 PAGE: Final = 500  # messages that are looked at in one turn
 SEARCHED_MAX: Final = 1_000_000  # then it is given up

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from falconmq.manager.events import EventKind, MessageEvent
-from falconmq.service.event_texts import message_id_text, queue_text
+from falconmq.service.observation.event_texts import message_id_text, queue_text
 from falconmq.service.why.explanation import Cause, Explanation, Fact, Kind, Severity, Step
 from falconmq.service.why.message_facts import MessageFacts, Place, Role
 from falconmq.service.why.outgoing_judging import outgoing_causes, sentence

@@ -18,7 +18,7 @@ from falconmq.transport.situations import Situation
 from falconmq.wire.message_class import NEGATIVE
 
 if TYPE_CHECKING:
-    from falconmq.service.outgoing import Outgoing
+    from falconmq.service.operating.outgoing import Outgoing
 
 _EVENTS_MAX: Final = 50_000  # looked at for the answers of receivers
 

@@ -15,7 +15,7 @@ from falconmq.manager.positions import MessagePosition
 from falconmq.manager.reading import MAY_RECEIVE
 from falconmq.manager.states import PositionState, QueueType
 from falconmq.manager.storing import time_to_be_received_deadline
-from falconmq.service.event_texts import message_id_text
+from falconmq.service.observation.event_texts import message_id_text
 from falconmq.service.why.outgoing_facts import Answer, answers
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from falconmq.manager.events import EventKind, MessageEvent
-from falconmq.service.event_texts import class_text
+from falconmq.service.observation.event_texts import class_text
 from falconmq.wire.annotate import class_words
 from falconmq.wire.message_class import MessageClass
 

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from falconmq.service.problems import http_problem
+from falconmq.service.web.problems import http_problem
 
 _CONTENT_POLICY: Final = (
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "

@@ -22,7 +22,7 @@ from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import QueueType
 from falconmq.message import MessageId
-from falconmq.service.event_texts import queue_text
+from falconmq.service.observation.event_texts import queue_text
 from falconmq.service.why.words import age, event_words
 from falconmq.wire.message_class import MessageClass
 

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.errors import MqStatus
 from falconmq.service.access import principal_of
-from falconmq.service.problems import problem
+from falconmq.service.web.problems import problem
 
 KEY_HEADER: Final = "Idempotency-Key"
 RUN_HEADER: Final = "X-FalconMQ-Run"

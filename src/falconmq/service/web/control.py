@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from falconmq.client.location import socket_name
 from falconmq.errors import MqStatus, StoreError
 from falconmq.service.access import OWNER, set_principal
-from falconmq.service.web_server import Config, WebServer
+from falconmq.service.web.server import Config, WebServer
 
 SOCKET_MODE: Final = 0o600
 _BACKLOG: Final = 128

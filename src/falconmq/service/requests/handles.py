@@ -21,12 +21,12 @@ from falconmq.errors import MqStatus, QueueError, ReadError, ResourceError
 from falconmq.manager import model
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.states import AccessType
-from falconmq.service.endings import OPEN_MAX
-from falconmq.service.expiring import Deadline, Expiring
-from falconmq.service.finding import find_local, open_queue
-from falconmq.service.leases import Leases
-from falconmq.service.problems import NotKnownError
-from falconmq.service.reading import durable
+from falconmq.service.requests.endings import OPEN_MAX
+from falconmq.service.requests.expiring import Deadline, Expiring
+from falconmq.service.requests.finding import find_local, open_queue
+from falconmq.service.requests.leases import Leases
+from falconmq.service.requests.reading import durable
+from falconmq.service.web.problems import NotKnownError
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

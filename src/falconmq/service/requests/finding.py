@@ -25,7 +25,7 @@ from falconmq.names import (
     PublicFormatName,
     parse_queue_name,
 )
-from falconmq.service.reading import durable
+from falconmq.service.requests.reading import durable
 
 
 def find_local(core: QueueManagerCore, name: str) -> Queue:

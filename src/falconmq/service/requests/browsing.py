@@ -20,9 +20,9 @@ from falconmq.manager.positions import END, START, MessagePosition
 from falconmq.manager.reading import seek_with_id
 from falconmq.manager.states import PositionState, SeekAction
 from falconmq.manager.storing import message_position_deleted, move_message
-from falconmq.service.finding import find_local, open_local
-from falconmq.service.peeking import ANSWER_BYTES
-from falconmq.service.reading import durable, never_told, unwritten
+from falconmq.service.requests.finding import find_local, open_local
+from falconmq.service.requests.peeking import ANSWER_BYTES
+from falconmq.service.requests.reading import durable, never_told, unwritten
 from falconmq.wire.message_class import MessageClass
 
 

@@ -19,12 +19,12 @@ from fastapi import FastAPI
 
 from falconmq.errors import FalconMQError, MqStatus
 from falconmq.service.access import Access, Door
-from falconmq.service.certificates import Certificates
 from falconmq.service.configuration import Configuration, HttpSection
-from falconmq.service.limits import LimitedApp, Limits
 from falconmq.service.tables import ConfigurationError
-from falconmq.service.web_protocol import LimitedConfig
-from falconmq.service.web_server import WebServer
+from falconmq.service.web.certificates import Certificates
+from falconmq.service.web.limits import LimitedApp, Limits
+from falconmq.service.web.protocol import LimitedConfig
+from falconmq.service.web.server import WebServer
 from falconmq.transport.socket_errors import endpoint
 
 _BACKLOG: Final = 2048

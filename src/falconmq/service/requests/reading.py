@@ -7,7 +7,7 @@ other cases they are available again, in their old places; so they are after a c
 lock is nothing the store knows.
 
 Between the deletion and the caller's reading of the answer a message can still be lost with the
-caller. Whoever cannot afford that takes a lease (`service.leases`): then the deletion is a request
+caller. Whoever cannot afford that takes a lease (`requests.leases`): then the deletion is a request
 of its own, and the lock lives until then.
 """
 

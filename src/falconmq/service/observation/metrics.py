@@ -17,9 +17,9 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
 from falconmq.manager.events import EventKind
-from falconmq.service.event_texts import class_text, queue_text
-from falconmq.service.gauging import Heads, Numbers, gather
-from falconmq.service.metric_names import METRICS, QUEUES_MAX
+from falconmq.service.observation.event_texts import class_text, queue_text
+from falconmq.service.observation.gauging import Heads, Numbers, gather
+from falconmq.service.observation.metric_names import METRICS, QUEUES_MAX
 from falconmq.store import GroupCommitter
 from falconmq.store.interface import StoreStatistics
 from falconmq.transport.binding import AsyncioNetwork

@@ -1,6 +1,6 @@
 """Leases: messages that a caller holds between requests, until it commits, aborts or is too late.
 
-A lease is the two-phase read of `service.reading`, with the second phase in the caller's hands: the
+A lease is the two-phase read of `reading`, with the second phase in the caller's hands: the
 messages are locked, the caller works, and commits: now they are deleted. Abort, time-out, a closed
 handle and a restart give them back, to their old places. It needs no transactional queue.
 """
@@ -16,8 +16,8 @@ from falconmq.embedded import actions
 from falconmq.errors import MqStatus, TransactionError
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.states import PositionState
-from falconmq.service.endings import End, Json, Registry, Work
-from falconmq.service.reading import Hold
+from falconmq.service.requests.endings import End, Json, Registry, Work
+from falconmq.service.requests.reading import Hold
 from falconmq.service.state_schemas import State
 
 

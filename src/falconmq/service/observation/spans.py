@@ -38,8 +38,8 @@ from opentelemetry.trace import (
 )
 
 from falconmq.manager.events import EventKind, EventLog, MessageEvent
-from falconmq.service.event_texts import class_text, message_id_text, queue_text
-from falconmq.service.following import Follower
+from falconmq.service.observation.event_texts import class_text, message_id_text, queue_text
+from falconmq.service.observation.following import Follower
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor

@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from falconmq.service.limits import SECURITY_HEADERS, Limits
-from falconmq.service.problems import http_problem
-from falconmq.service.web_server import Config
+from falconmq.service.web.limits import SECURITY_HEADERS, Limits
+from falconmq.service.web.problems import http_problem
+from falconmq.service.web.server import Config
 
 _SPARE: Final = 256  # connections beyond the limit that are still told so
 

@@ -2,7 +2,7 @@
 
 What is taken belongs to the transaction: its commit deletes it, its abort brings it back. A caller
 that goes away while it waits has taken nothing; one that goes away later leaves its messages in the
-transaction (see `service.transactions`).
+transaction (see `service.requests.transactions`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from falconmq.manager import model
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Cursor, ReadResult
 from falconmq.manager.positions import MessagePosition
-from falconmq.service import reading
-from falconmq.service.peeking import place_of
-from falconmq.service.reading import Outcome, durable, never_told, read_one, unwritten
+from falconmq.service.requests import reading
+from falconmq.service.requests.peeking import place_of
+from falconmq.service.requests.reading import Outcome, durable, never_told, read_one, unwritten
 from falconmq.service.schemas import ReceiveRequest
 
 

@@ -10,15 +10,15 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from falconmq.errors import FalconMQError, MqStatus
-from falconmq.service.http_meter import HttpMeter
-from falconmq.service.live import LiveEvents
-from falconmq.service.metrics import Metrics
-from falconmq.service.sampling import INTERVAL_SECONDS, Sampler
+from falconmq.service.observation.http_meter import HttpMeter
+from falconmq.service.observation.live import LiveEvents
+from falconmq.service.observation.metrics import Metrics
+from falconmq.service.observation.sampling import INTERVAL_SECONDS, Sampler
 from falconmq.store.measuring import Histogram
 
 if TYPE_CHECKING:
     from falconmq.service.api.context import Control
-    from falconmq.service.spans import Spans
+    from falconmq.service.observation.spans import Spans
 
 _TICK_SECONDS: Final = 0.25
 _LAGS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -79,7 +79,7 @@ def _spans(control: Control) -> Spans | None:
     if configuration is None or not configuration.telemetry.enabled:
         return None
     try:
-        from falconmq.service.spans import Spans, otlp_processor  # noqa: PLC0415 - optional
+        from falconmq.service.observation.spans import Spans, otlp_processor  # noqa: PLC0415 - optional
     except ModuleNotFoundError as error:
         raise FalconMQError(
             f"telemetry.enabled is true, but {error.name} is not installed",

@@ -30,11 +30,11 @@ from falconmq.manager.positions import MessagePosition
 from falconmq.manager.states import PositionState
 from falconmq.manager.storing import message_position_deleted
 from falconmq.message import MessageId
-from falconmq.service.event_texts import class_text, message_id_text, queue_text
 from falconmq.service.explaining_schemas import LetterFilters, LettersRequest
-from falconmq.service.finding import find_local
-from falconmq.service.reading import durable
-from falconmq.service.redriving import check, destination_of, redrive
+from falconmq.service.observation.event_texts import class_text, message_id_text, queue_text
+from falconmq.service.operating.redriving import check, destination_of, redrive
+from falconmq.service.requests.finding import find_local
+from falconmq.service.requests.reading import durable
 from falconmq.wire.annotate import class_words
 from falconmq.wire.message_class import MessageClass
 

@@ -16,8 +16,8 @@ from falconmq import aio
 from falconmq.errors import MqStatus, TransactionError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory_objects import NULL_UUID
-from falconmq.service.endings import End, Json, Registry, Work
-from falconmq.service.expiring import Expiring
+from falconmq.service.requests.endings import End, Json, Registry, Work
+from falconmq.service.requests.expiring import Expiring
 from falconmq.service.state_schemas import State
 
 LOST = "the store could not write, and everything that was not durable is undone"

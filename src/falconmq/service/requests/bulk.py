@@ -40,9 +40,9 @@ from falconmq.names import (
     PrivateFormatName,
     PublicFormatName,
 )
-from falconmq.service.bulk_checks import check_packet
+from falconmq.service.requests.bulk_checks import check_packet
+from falconmq.service.requests.sending import Wanted, needs_transaction, take_back
 from falconmq.service.schemas import MESSAGES_MAX
-from falconmq.service.sending import Wanted, needs_transaction, take_back
 from falconmq.wire.guid import NULL_GUID
 from falconmq.wire.packet import decode_packet
 from falconmq.wire.queue_name import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC, QueueName

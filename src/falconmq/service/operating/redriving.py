@@ -25,7 +25,7 @@ from falconmq.manager.transactions import (
 from falconmq.message import Message, MessageClass, MessageId
 from falconmq.names import FormatName, PublicFormatName
 from falconmq.serialization import from_user_message
-from falconmq.service.finding import find_local
+from falconmq.service.requests.finding import find_local
 from falconmq.wire.message_class import is_custom
 
 

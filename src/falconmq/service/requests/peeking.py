@@ -13,7 +13,14 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Cursor, ReadResult
 from falconmq.manager.positions import START, MessagePosition
 from falconmq.manager.states import AccessType, SeekAction
-from falconmq.service.reading import Begun, Outcome, durable, never_told, read_one, unwritten
+from falconmq.service.requests.reading import (
+    Begun,
+    Outcome,
+    durable,
+    never_told,
+    read_one,
+    unwritten,
+)
 from falconmq.service.schemas import ReceiveRequest
 
 ANSWER_BYTES: Final = 8 * 1024 * 1024  # an answer takes no more messages beyond this

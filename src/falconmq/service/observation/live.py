@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple
 from falconmq.embedded.engine import Engine
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind, EventLog, MessageEvent
-from falconmq.service.event_texts import encode_event, encode_notice
-from falconmq.service.following import Follower
+from falconmq.service.observation.event_texts import encode_event, encode_notice
+from falconmq.service.observation.following import Follower
 
 HEARTBEAT_SECONDS: Final = 15.0
 STATUS_SECONDS: Final = 2.0

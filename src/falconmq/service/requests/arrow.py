@@ -26,7 +26,7 @@ from falconmq.manager.model import ReadResult, Transaction
 from falconmq.manager.positions import START, MessagePosition
 from falconmq.manager.states import AccessType
 from falconmq.message import Message, MessageId
-from falconmq.service.reading import durable
+from falconmq.service.requests.reading import durable
 
 PAGE_MESSAGES: Final = 2000
 PAGE_BYTES: Final = 4 << 20

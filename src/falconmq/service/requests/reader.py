@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from falconmq import aio
 from falconmq.manager.model import Cursor
-from falconmq.service.finding import open_queue
+from falconmq.service.requests.finding import open_queue
 from falconmq.service.schemas import ReceiveRequest
 
 if TYPE_CHECKING:

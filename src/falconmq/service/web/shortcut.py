@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.errors import FalconMQError
 from falconmq.service.access.roles import Role, check, check_either
-from falconmq.service.bulk import MEDIA_TYPE
+from falconmq.service.requests.bulk import MEDIA_TYPE
 from falconmq.service.schemas import ReceiveRequest
 
 SendPackets = Callable[[Request, str, bool | UUID | None], Awaitable[Response]]

@@ -17,9 +17,9 @@ from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from falconmq.errors import FalconMQError, MqStatus, ResourceError, TransactionError
-from falconmq.service.expiring import Deadline, Expiring
-from falconmq.service.problems import NotKnownError
+from falconmq.service.requests.expiring import Deadline, Expiring
 from falconmq.service.state_schemas import State
+from falconmq.service.web.problems import NotKnownError
 
 OPEN_MAX: Final = 10_000  # of each kind
 REMEMBERED: Final = 10_000  # ends

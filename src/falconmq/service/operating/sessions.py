@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from falconmq.manager.core import QueueManagerCore
-from falconmq.service.outgoing import Outgoing
+from falconmq.service.operating.outgoing import Outgoing
 from falconmq.transport.session import Session
 
 

@@ -1,0 +1,1 @@
+"""What operators look at and act on: outgoing queues, sessions, dead letters, routes."""

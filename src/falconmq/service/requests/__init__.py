@@ -1,0 +1,1 @@
+"""What requests do with messages, and what they leave open between them."""
