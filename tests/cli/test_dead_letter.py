@@ -120,6 +120,8 @@ def test_a_dry_run_lists_what_would_happen(falconmq: InProcess, service: Control
     refused = falconmq("dead-letter", "redrive", "--dry-run")
     assert refused.code == 1
     assert "no queue" in refused.out
+    elsewhere = falconmq("dead-letter", "redrive", "--dry-run", "--to", OTHER)
+    assert f"would go to {OTHER}" in elsewhere.out
     moved = falconmq("dead-letter", "redrive", "--to", OTHER)
     assert (moved.code, texts(service, OTHER)) == (0, ["a"])
 

@@ -300,7 +300,9 @@ def _finish(
 
 def _print_run(run: _Run, verb: str, *, dry_run: bool) -> None:
     if dry_run and run.letters:
-        rows = [(s["id"], s["destination"], s["problem"] or "would go") for s in run.letters]
+        target = run.asked.get("target")
+        going = f"would go to {target}" if target else "would go"
+        rows = [(s["id"], s["destination"], s["problem"] or going) for s in run.letters]
         print_table(("MESSAGE", "DESTINATION", "WHAT WOULD HAPPEN"), rows)
     elif run.reasons:
         rows_by = [
