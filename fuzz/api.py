@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
 )
 
+from falconmq.client import ControlClient
 from tests.e2e.estate import Estate
 
 CHECKS: Final = [not_a_server_error, content_type_conformance, response_schema_conformance]
@@ -39,6 +41,7 @@ LONGEST_WAIT: Final = 0.2  # seconds that a fuzzed request may ask to wait
 HTTP_PORT: Final = 8018
 _SECONDS: Final = 30  # until an answer must be there
 QUEUES: Final = (r".\private$\plain", r".\private$\transactional")
+ELSEWHERE: Final = r"DIRECT=TCP:127.0.0.1\private$\nowhere"  # nobody listens there
 
 Case = Any
 Operation = Any
@@ -50,13 +53,65 @@ def _as_they_are(context: Any, value: Any) -> bytes:  # noqa: ARG001  # the shap
     return value if isinstance(value, bytes) else str(value).encode()
 
 
+class Known:
+    """What there is at the moment: most requests should be about something that exists."""
+
+    def __init__(self, client: ControlClient) -> None:
+        place = f"/queues/{quote(QUEUES[0], safe='')}"
+        page = client.request("GET", f"{place}/messages?count=3")["messages"]
+        begun = client.request("POST", "/transactions", {"timeout": 3600})
+        leased = client.request("POST", f"{place}/receive", {"lease": 3600})
+        self._ids = {
+            "/transactions/": [begun["id"]],
+            "/leases/": [leased["lease"]],
+            "/cursors/": [client.request("POST", f"{place}/cursors", {})["id"]],
+            "/handles/": [client.request("POST", f"{place}/handles", {})["id"]],
+            "/messages/": [quote(message["id"], safe="") for message in page],
+        }
+        self._values = {
+            "lookup_id": [message["lookup_id"] for message in page],
+            "number": [str(queue["number"]) for queue in client.outgoing()],
+            "subject": [*QUEUES, ELSEWHERE, *(message["id"] for message in page)],
+            "queue": [*QUEUES, r".\system$;deadletter"],
+            "target": list(QUEUES),
+            "after": [message["lookup_id"] for message in page],
+            "transaction": [begun["id"]],
+        }
+
+    def put_into(self, case: Case) -> None:
+        """Replace most of the names and numbers that were made up."""
+        for name, given in (case.path_parameters or {}).items():
+            choices = self._of_path(case.path, name)
+            if choices and _draw(given, 4):
+                case.path_parameters[name] = choices[_draw(given, len(choices))]
+        for values in (case.query, case.body):
+            if isinstance(values, dict):
+                self._put_into_values(values)
+        if isinstance(case.body, dict) and case.path == "/api/v1/queues":
+            case.body["name"] = rf".\private$\made{_draw(case.body.get('name'), 50)}"
+
+    def _put_into_values(self, values: dict[str, Any]) -> None:
+        for name in values.keys() & self._values.keys():
+            choices, given = self._values[name], values[name]
+            if choices and _draw(given, 3):
+                values[name] = choices[_draw(given, len(choices))]
+
+    def _of_path(self, path: str, name: str) -> list[str]:
+        if name == "name" and "/queues/" in path:
+            return [quote(queue, safe="") for queue in QUEUES]
+        if name == "id":
+            return next((ids for part, ids in self._ids.items() if part in path), [])
+        return self._values.get(name, [])
+
+
+def _draw(given: object, sides: int) -> int:
+    """A number that only depends on what was made up, so that a run can be repeated."""
+    return zlib.crc32(repr(given).encode()) % sides
+
+
 def tame(case: Case) -> Case:
     """A request that neither waits for long nor leaves this computer, and needs no token."""
     case.headers.pop("Authorization", None)
-    name = case.path_parameters.get("name")
-    if isinstance(name, str) and "/queues/" in case.path:
-        choice = len(name) % (len(QUEUES) + 1)
-        case.path_parameters["name"] = quote([name, *QUEUES][choice], safe="")
     body = case.body
     if isinstance(body, dict):
         if isinstance(body.get("timeout"), int | float) and not isinstance(body["timeout"], bool):
@@ -76,12 +131,15 @@ def operations(url: str) -> list[Operation]:
     return [operation for operation in found if operation.path not in ENDLESS]
 
 
-def fuzz(operation: Operation, url: str, examples: int, *, seed: int | None = None) -> Counter[int]:
+def fuzz(
+    operation: Operation, daemon: FuzzedDaemon, examples: int, *, seed: int | None = None
+) -> Counter[int]:
     """Call one operation with so many requests; how often which status came.
 
     Raises what an answer broke.
     """
     answers: Counter[int] = Counter()
+    known = daemon.refill()
 
     @hypothesis.settings(
         max_examples=examples,
@@ -93,7 +151,8 @@ def fuzz(operation: Operation, url: str, examples: int, *, seed: int | None = No
     )
     @hypothesis.given(case=operation.as_strategy())
     def call(case: Case) -> None:
-        answer = tame(case).call(base_url=url, timeout=_SECONDS)
+        known.put_into(case)
+        answer = tame(case).call(base_url=daemon.url, timeout=_SECONDS)
         answers[answer.status_code] += 1
         case.validate_response(answer, checks=CHECKS)
 
@@ -119,7 +178,7 @@ class FuzzedDaemon:
         self.refill()
         return self
 
-    def refill(self) -> None:
+    def refill(self) -> Known:
         """See that there is something to find: requests delete and purge too."""
         client = self._daemon.client
         there = {queue["name"] for queue in client.queues()}
@@ -128,6 +187,8 @@ class FuzzedDaemon:
                 client.create_queue(name, transactional=name.endswith("transactional"))
             client.request("PATCH", f"/queues/{quote(name, safe='')}", {"quota_kilobytes": 4096})
             client.send(name, [{"text": f"message {number}"} for number in range(5)])
+        client.send(ELSEWHERE, [{"text": "on its way"}])
+        return Known(client)
 
     def __exit__(self, *error: object) -> None:
         self._estate.__exit__(*error)
@@ -149,9 +210,8 @@ def main() -> int:
             name = f"{operation.method.upper()} {operation.path}"
             if chosen.operation and chosen.operation not in name:
                 continue
-            daemon.refill()
             try:
-                answers = fuzz(operation, daemon.url, chosen.examples, seed=chosen.seed)
+                answers = fuzz(operation, daemon, chosen.examples, seed=chosen.seed)
             except (AssertionError, FailureGroup) as error:
                 failed += 1
                 sys.stdout.write(f"{name}: FAILED\n{error}\n")

@@ -22,6 +22,5 @@ def test_no_request_brings_the_api_to_a_server_error(daemon: FuzzedDaemon) -> No
     described = operations(daemon.url)
     assert len(described) > 30
     for operation in described:
-        daemon.refill()
-        fuzz(operation, daemon.url, EXAMPLES)
+        fuzz(operation, daemon, EXAMPLES)
     assert daemon.is_alive()
