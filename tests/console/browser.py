@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,12 @@ FLAGS = (
 def chromium() -> str | None:
     """Where it is, if it is there."""
     return shutil.which("chromium")
+
+
+def driver_runs() -> bool:
+    """Whether the program that Playwright brings finds its libraries here."""
+    command = [sys.executable, "-m", "playwright", "--version"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 class Watch:

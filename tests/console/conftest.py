@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from falconmq.service.access import Role
-from tests.console.browser import Watch, browsing, chromium
+from tests.console.browser import Watch, browsing, chromium, driver_runs
 from tests.console.site import Site
 
 _numbers = itertools.count(1)
@@ -23,8 +23,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="package")  # not longer: its event loop would be in the way of others
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
-    if chromium() is None:
-        pytest.skip("there is no chromium: tools/install-chromium.sh")
+    if chromium() is None or not driver_runs():
+        pytest.skip("there is no chromium, or its driver cannot run: tools/install-chromium.sh")
     with browsing(tmp_path_factory.mktemp("profile")) as opened:
         opened.set_default_timeout(15_000)
         expect.set_options(timeout=15_000)
