@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,9 @@ def test_every_order_arrives_though_the_hub_is_killed(tmp_path: Path) -> None:
     assert told.index("the hub is killed") < told.index("the hub is back")
     assert told.index("the hub is back") < told.index("everything has arrived")
     assert all(len(line) <= 80 for line in told.splitlines())
+    # and where to look
+    assert re.findall(r"(\w+) +http://127[\d.]+:8018\n", told) == ["shop", "hub", "warehouse"]
+    assert "falconmq demo --stay" in told
     # and the totals are right
     rows = [line.split() for line in told.splitlines()]
     for name in ("orders", "invoices", "receipts"):

@@ -93,6 +93,8 @@ def run(orders: int, keep: Path | None, *, as_json: bool, stay: bool = False) ->
                 f"the totals are wrong: {'; '.join(result['problems'])}",
                 f"this is a bug in FalconMQ; data and logs are in {kept}",
             )
+    if not stay:
+        told.line("to look around in the consoles afterwards: falconmq demo --stay", "dim")
     told.line(
         f"data and logs are in {keep}"
         if keep is not None
@@ -124,7 +126,9 @@ def _play(told: Told, flow: Flow, hub: Manager) -> dict[str, Any]:
         manager.start()
     for manager in managers:
         manager.wait()
-    told.line("all three are ready")
+    told.line("all three are ready; look at them while they work:")
+    for manager in managers:
+        told.console.print(f"         {manager.name:<10} {manager.console()}", style="dim")
     told.line(f"the shop sends {flow.orders.total} orders and {flow.invoices.total} invoices")
     with flow, told.progress:
         _until(told, flow, lambda: len(flow.orders.received) >= flow.orders.total // 3)
