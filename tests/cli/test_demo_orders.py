@@ -130,7 +130,7 @@ def test_it_stays_up_with_its_consoles_until_ctrl_c(tmp_path: Path) -> None:
     assert process.stdout is not None
     consoles = []
     for line in process.stdout:
-        consoles += [word for word in line.split() if word.startswith("http://127.")]
+        consoles += re.findall(r"console: (http://127\S+)", line)
         if "Ctrl-C stops them" in line:
             break
     # then each of the three shows its console to whoever is on this computer
