@@ -95,15 +95,12 @@ def as_sent(message: Json) -> Json:
     sent = {
         name: value
         for name, value in message.items()
-        if name not in _HISTORY and value not in (None, "", [])
+        if name not in _HISTORY and value is not None and value != []
     }
     if "body" in message:
         sent.pop("text", None)  # the same again, for people
     if "delivery" in sent:
         sent["recoverable"] = sent.pop("delivery") == "RECOVERABLE"
-    for name in ("administration_queue", "response_queue"):
-        if f"{name}s" in sent:
-            sent.pop(name, None)  # the first of them
     return sent
 
 
