@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
 import pytest
 
 from falconmq.cli.app import COMMANDS, GROUPS, Command
-from tests.cli.commands import InProcess, run
+from tests.cli.commands import InProcess
 
 LISTINGS = [command for command in COMMANDS if command.words.endswith((" list", " show", "status"))]
 
@@ -48,8 +47,7 @@ def test_no_word_is_taken_twice() -> None:
     assert {word.split()[0] for word in found if " " in word} == set(GROUPS)
 
 
-def test_help_is_quick_and_imports_no_server() -> None:
-    assert min(_processor_seconds() for _ in range(3)) < 0.6  # 0.2 if nobody else works
+def test_help_imports_no_server() -> None:
     code = (
         "import sys, falconmq.cli.app; heavy = {'fastapi', 'pydantic', 'httpx', 'pyarrow', "
         "'uvicorn', 'prometheus_client', 'opentelemetry', 'rich', 'jinja2'}; "
@@ -57,11 +55,3 @@ def test_help_is_quick_and_imports_no_server() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout.decode().strip() == "[]"
-
-
-def _processor_seconds() -> float:
-    """What a child process cost; the clock on the wall would measure the neighbours."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert run("--help").code == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

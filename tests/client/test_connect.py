@@ -147,18 +147,6 @@ def test_the_bare_client_speaks_to_the_port_too(tmp_path: Path) -> None:
         assert raised.value.http_status == 401
 
 
-def test_an_answer_does_not_wait_for_an_acknowledgement(doors: Doors) -> None:
-    """40 ms each, if Nagle's algorithm meets delayed acknowledgements."""
-    with doors.reached("http") as manager:
-        orders = manager.create_queue(ORDERS)
-        seconds = []
-        for _ in range(10):
-            start = time.perf_counter()
-            orders.send(Message("a"))
-            seconds.append(time.perf_counter() - start)
-        assert min(seconds) < 0.03
-
-
 def test_a_lease_may_be_named_once(doors: Doors) -> None:
     with doors.reached("unix") as manager:
         manager.create_queue(ORDERS).send_many([Message("a"), Message("b")])

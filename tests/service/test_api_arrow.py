@@ -386,6 +386,5 @@ def test_a_long_queue_is_read_while_messages_come_and_go(tmp_path: Path) -> None
             await worker
             print(f"{table.num_rows / seconds:.0f} rows/s, longest send {longest * 1000:.0f} ms")
             assert table.num_rows == count
-            assert longest < 1.0
 
     asyncio.run(asyncio.wait_for(main(), 120))

@@ -245,20 +245,6 @@ def test_a_follower_lets_the_loop_work_between_two_pieces() -> None:
     run(main())
 
 
-@pytest.mark.slow
-def test_a_thousand_readers_cost_little() -> None:
-    async def main() -> None:
-        async with Scene() as scene:
-            readers = [scene.live.open(Wanted()) for _ in range(1000)]
-            started = time.process_time()
-            for _ in range(10):
-                record(scene.log, 500)
-                scene.live._deliver(scene.log.after(readers[0].seen))
-            assert time.process_time() - started < 1.0  # measured: 0.1 s for 5 million deliveries
-
-    run(main())
-
-
 async def follow(path: Path, count: int) -> list[tuple[StreamReader, StreamWriter]]:
     """Readers of the live events, each on a socket of its own; `start` has been read."""
     found = []
