@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEEDS ?= 1-20000
 JOBS ?= 2
 
-.PHONY: help setup demo test check lint conformance crash simulate fuzz bench reference clean
+.PHONY: help setup demo test check lint conformance crash kill simulate fuzz bench reference clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -22,8 +22,8 @@ setup: .venv/.ready ## make .venv with everything that is needed; leaves .venv/b
 .venv/.ready: pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON=$(PYTHON) tools/setup.sh
 
-demo: setup ## a tour of what works today
-	@$(BIN)/falconmq demo
+demo: setup ## three queue managers at work, one is killed, Spark draws what happened
+	@$(BIN)/falconmq demo --report $(WORK)/report.html
 
 test: setup lint ## everything that has to pass: all tests, conformance, a minute of fuzzing
 	@mkdir -p $(WORK)
@@ -49,6 +49,10 @@ conformance: setup ## prove the requirement rows, print the report, write docs/c
 crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it kept its word
 	$(BIN)/python -m tools.crash --rounds $(ROUNDS)
 
+kill: setup ## end Spark drivers (20 times) and the queue manager (10 times) in streams of 200,000 messages each way
+	$(BIN)/python -m tools.exactly_once source
+	$(BIN)/python -m tools.exactly_once sink
+
 simulate: setup ## whole estates under faults, one run for each of SEEDS (1-20000)
 	$(BIN)/python -m falconmq.simulation --seeds $(SEEDS) --jobs $(JOBS)
 
@@ -56,12 +60,16 @@ fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) i
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
 	$(BIN)/python -m fuzz.api --examples 300
 
-bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers
+bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers, pipeline
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.embedded
 	$(BIN)/python -m benchmarks.transport
 	$(BIN)/python -m benchmarks.long_polls
+	$(BIN)/python -m benchmarks.arrow_export
+	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.archive
+	$(BIN)/python -m benchmarks.capture
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

@@ -45,12 +45,17 @@ SLOW = (
     "service/test_dead_letters.py",
     "service/test_http.py",
     "service/test_http_limits.py",
+    "service/test_ingests.py",
     "service/test_live.py",
     "service/test_metrics.py",
     "service/test_restore.py",
     "service/test_spans.py",
+    "spark/test_connect.py",
+    "spark/test_exactly_once.py",
+    "spark/test_shipping.py",
     "transport/test_hostile_peers_fuzz.py",
 )
+SLOW_FIXTURES = {"spark", "estate"}  # a Java, daemons
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +77,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     catalogue = load_catalogue()
     folder = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(folder).as_posix().startswith(SLOW):
+        is_listed = item.path.relative_to(folder).as_posix().startswith(SLOW)
+        if is_listed or SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
         ids = sorted({id for mark in item.iter_markers("requirement") for id in mark.args})
         if unknown := [id for id in ids if id not in catalogue]:

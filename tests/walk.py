@@ -57,8 +57,9 @@ def fits(printed: str, expected: str) -> bool:
 class Walk:
     """A reader with a shell in an empty folder; at the end nothing of it runs on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
         self._folder = folder
+        self._patience = patience  # seconds that one step may take
         self._running: list[subprocess.Popen[bytes]] = []
         tools = Path(sys.executable).parent
         self._environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
@@ -86,7 +87,7 @@ class Walk:
         assert done.returncode == 0, f"{step.text}\n{done.stderr}"
 
     def _run(self, step: Step) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._patience
         while True:
             done = self._call(["/bin/sh", "-c", step.text])
             if fits(done.stdout, step.expected):
@@ -127,5 +128,5 @@ class Walk:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=self._patience,
         )

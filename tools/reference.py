@@ -18,6 +18,7 @@ from falconmq.manager.events import EventKind
 from falconmq.service.configuration.examples import reference as configuration
 from falconmq.service.observation.metric_names import METRICS, QUEUES_MAX
 from tools.http_reference import http_api
+from tools.spark_reference import lake_tables, spark_options
 
 _TERMINAL: Final = {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1"}
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference"
@@ -100,6 +101,8 @@ PAGES: Final = {
     "http-api.md": http_api,
     "metrics.md": metrics,
     "arrow-schema.md": arrow_schema,
+    "spark-options.md": spark_options,
+    "lake-tables.md": lake_tables,
 }
 
 

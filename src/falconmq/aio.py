@@ -40,6 +40,7 @@ from falconmq.embedded.refusals import read_error
 from falconmq.embedded.transaction import TransactionState, active
 from falconmq.errors import MqStatus, ReadError
 from falconmq.manager import model
+from falconmq.manager.access import Principal
 from falconmq.manager.model import QueueProperties, ReadResult, WaitingRead
 from falconmq.manager.states import AccessType, SeekAction, ShareMode
 from falconmq.manager.transactions import create_transaction
@@ -412,6 +413,7 @@ class _Options(TypedDict):
     durability: Durability
     quota_kilobytes: int
     map_size: int
+    principal: Principal | None
 
 
 class Opening:
@@ -454,6 +456,7 @@ def open(  # noqa: A001 - `aio.open` is what people look for
     durability: Durability = Durability.SYNC,
     quota_kilobytes: int = DEFAULT_QUOTA_KILOBYTES,
     map_size: int = DEFAULT_MAP_SIZE,
+    principal: Principal | None = None,
 ) -> Opening:
     """`falconmq.open` for asyncio: `async with aio.open("./data") as manager`."""
     return Opening(
@@ -462,6 +465,7 @@ def open(  # noqa: A001 - `aio.open` is what people look for
         durability=durability,
         quota_kilobytes=quota_kilobytes,
         map_size=map_size,
+        principal=principal,
     )
 
 

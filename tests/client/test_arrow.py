@@ -16,6 +16,7 @@ from falconmq.body import BodyType
 from falconmq.client.arrow import messages_to_table, schema, table_to_messages
 from falconmq.client.columns import COLUMNS
 from falconmq.message import INFINITE, Acknowledge, Delivery, Journal, MessageId
+from falconmq.names import DirectFormatName
 from tests.strategies.messages import messages
 
 _SENT = [column.name for column in COLUMNS if column.is_sent and "provider" not in column.name]
@@ -100,6 +101,8 @@ def test_a_text_is_a_body_too() -> None:
     assert (text.text, text.body_type) == ("grün", BodyType.VT_BSTR)
     [plain] = table_to_messages(table(body=["grün"], body_type=[0]))
     assert plain.body == "grün".encode()
+    once = pa.array(["grün"]).dictionary_encode()
+    assert table_to_messages(table(body=once, body_type=[0])) == [plain]
 
 
 def test_types_of_the_same_kind_will_do() -> None:
@@ -171,7 +174,10 @@ def test_half_a_character_is_replaced() -> None:
     """A label comes from peers as UTF-16, which may be cut anywhere; Arrow has UTF-8 alone."""
     message = Message("x")
     message.label = "cut \ud83d"
-    assert messages_to_table([message]).column("label").to_pylist() == ["cut \ufffd"]
+    message.response_queues = (DirectFormatName.from_wire("OS:cut \ud83d"),)
+    [row] = messages_to_table([message]).to_pylist()
+    assert row["label"] == "cut \ufffd"
+    assert row["response_queues"] == ["DIRECT=OS:cut \ufffd"]
 
 
 def test_without_pyarrow_the_error_says_what_to_install() -> None:

@@ -381,6 +381,7 @@ def test_every_setting_has_a_variable_that_sets_it() -> None:
         Kind.PATH: "/x",
         Kind.URL: "http://x",
         Kind.NAME: "X",
+        Kind.SDDL: "D:(A;;GA;;;WD)",
     }
     environment = {}
     for setting in SETTINGS:
@@ -447,6 +448,7 @@ def test_the_example_is_a_file_that_means_the_defaults(loaded: Loader) -> None:
 
 def test_every_line_of_the_example_works_when_it_is_used(loaded: Loader) -> None:
     keys = {setting.key for setting in SETTINGS} | {"id", "address", "to", "via", "transactional"}
+    keys |= {"sid", "groups", "tokens", "socket"}
     lines = []
     for line in example().splitlines():
         used = line.removeprefix("# ")
@@ -461,6 +463,7 @@ def test_every_line_of_the_example_works_when_it_is_used(loaded: Loader) -> None
     assert {setting.name for setting in SETTINGS} == configuration.sources.keys()
     assert configuration.hosts["sales02"] == ("10.0.0.8",)
     assert [str(queue.name) for queue in configuration.queues] == [r".\private$\orders"]
+    assert [each.principal.name for each in configuration.principals] == ["web-shop"]
     assert configuration.transport.window_size == TransportSettings().window_size
 
 

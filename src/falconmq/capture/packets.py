@@ -249,7 +249,7 @@ class CaptureReader:
         if isinstance(event, StreamEnd):
             direction = self._directions.pop(key, None)
             if direction is not None and conversation.number in self._is_msmq:
-                for cut in direction.packets.finish(_END_REASONS[event.reason]):
+                for cut in direction.packets.finish(END_REASONS[event.reason]):
                     yield self._packet(event, direction, cut)
             return
         direction = self._directions.get(key)
@@ -301,7 +301,7 @@ class CaptureReader:
         )
 
 
-_END_REASONS: Final = {
+END_REASONS: Final = {
     "closed": "the connection was closed before its end",
     "reset": "the connection was reset before its end",
     "replaced by a new connection": "a new connection began before its end",

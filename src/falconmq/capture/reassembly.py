@@ -79,6 +79,20 @@ class _Stream:
         distance = (sequence - self._base - self.position) & 0xFFFFFFFF
         return self.position + (distance - (1 << 32) if distance >= 1 << 31 else distance)
 
+    @property
+    def is_calm(self) -> bool:
+        """Nothing waits behind a hole, and no hole is still to be told."""
+        return not self._waiting and not self.lost
+
+    @property
+    def next_sequence(self) -> int:
+        """Sequence number of the next byte to deliver."""
+        return (self._base + self.position) & 0xFFFFFFFF
+
+    def advance(self, size: int) -> None:
+        """Somebody else delivered the next bytes, which came in order while the stream was calm."""
+        self.position += size
+
     def add(self, segment: TcpSegment, sequence: int, frame: int, time_ns: int | None) -> None:
         position = self.position_of(sequence)
         size = len(segment.payload)

@@ -16,17 +16,27 @@ from typing import Annotated, Final, NamedTuple, ParamSpec
 import typer
 
 from falconmq.cli import (
+    audit,
     backup,
+    certificate,
     completion,
     config,
+    consumer,
     dead_letter,
     decode,
     demo,
+    events,
     exporting,
     importing,
+    key,
     messages,
     outgoing,
+    permissions,
     ping,
+    pipeline,
+    pipeline_replay,
+    pipeline_report,
+    pipeline_status,
     queue,
     queue_messages,
     ready,
@@ -95,11 +105,16 @@ class Command(NamedTuple):
 # What the groups are for. `falconmq --help` shows groups and commands in the order of `COMMANDS`.
 GROUPS: Final = {
     "queue": "Create, list, show, change, empty and delete queues.",
+    "queue permissions": "Who may do what with a queue.",
     "outgoing": "Messages on their way to other queue managers.",
     "session": "Connections with other queue managers.",
     "dead-letter": "What could not be delivered: look, send again, delete.",
+    "consumer": "Who reads queues by arrival numbers, and how far behind.",
     "token": "Who may use the HTTP port.",
+    "key": "Keys of queue managers: give ours, take theirs.",
+    "certificate": "Who signs messages with what.",
     "config": "What a service is told: check, show, reload.",
+    "pipeline": "Archive, follow, measure and replay messages with Spark.",
 }
 COMMANDS: Final = (
     Command("serve", serve.serve, "Run a queue manager.", serve.EPILOG),
@@ -112,10 +127,17 @@ COMMANDS: Final = (
     Command("queue delete", queue.delete, "Delete a queue.", queue.DELETE_EPILOG),
     Command("queue purge", queue_messages.purge, "Empty a queue.", queue_messages.PURGE_EPILOG),
     Command("queue move", queue_messages.move, "Move messages.", queue_messages.MOVE_EPILOG),
+    Command("queue permissions show", permissions.show, "Show them.", permissions.SHOW_EPILOG),
+    Command("queue permissions grant", permissions.grant, "Give.", permissions.GRANT_EPILOG),
+    Command("queue permissions revoke", permissions.revoke, "Take.", permissions.REVOKE_EPILOG),
+    Command(
+        "queue permissions set", permissions.set_permissions, "Replace.", permissions.SET_EPILOG
+    ),
     Command("send", send.send, "Send messages.", send.EPILOG),
     Command("receive", messages.receive, "Take messages out of a queue.", messages.RECEIVE_EPILOG),
     Command("peek", messages.peek, "Look at messages; they stay.", messages.PEEK_EPILOG),
     Command("tail", tail.tail, "Follow a queue: messages as they arrive.", tail.EPILOG),
+    Command("events", events.events, "List what happened to messages.", events.EPILOG),
     Command("export", exporting.export, "Write messages into a file.", exporting.EPILOG),
     Command("import", importing.import_messages, "Send what is in a file.", importing.EPILOG),
     Command("why", why.why, "Explain where messages are, and why.", why.EPILOG),
@@ -130,9 +152,20 @@ COMMANDS: Final = (
     Command("dead-letter show", dead_letter.show, "Show one of them.", dead_letter.SHOW_EPILOG),
     Command("dead-letter redrive", dead_letter.redrive, "Send again.", dead_letter.REDRIVE_EPILOG),
     Command("dead-letter delete", dead_letter.delete, "Delete them.", dead_letter.DELETE_EPILOG),
+    Command("consumer list", consumer.list_consumers, "List them.", consumer.LIST_EPILOG),
+    Command("consumer delete", consumer.delete, "Forget one of them.", consumer.DELETE_EPILOG),
     Command("token create", token.create, "Make a token.", token.CREATE_EPILOG),
     Command("token list", token.list_tokens, "List the tokens.", token.LIST_EPILOG),
     Command("token revoke", token.revoke, "Take a token away.", token.REVOKE_EPILOG),
+    Command("key list", key.list_keys, "List public keys.", key.LIST_EPILOG),
+    Command("key export", key.export_keys, "Print our public keys.", key.EXPORT_EPILOG),
+    Command("key import", key.import_keys, "Keep the keys of a peer.", key.IMPORT_EPILOG),
+    Command("key remove", key.remove, "Forget the keys of a peer.", key.REMOVE_EPILOG),
+    Command("certificate create", certificate.create, "Make one.", certificate.CREATE_EPILOG),
+    Command("certificate register", certificate.register, "Take one.", certificate.REGISTER_EPILOG),
+    Command("certificate list", certificate.list_certificates, "List.", certificate.LIST_EPILOG),
+    Command("certificate remove", certificate.remove, "Forget one.", certificate.REMOVE_EPILOG),
+    Command("audit", audit.audit, "List who administered what.", audit.EPILOG),
     Command("config check", config.check, "Find mistakes in it.", config.CHECK_EPILOG),
     Command("config show", config.show, "Show what is in effect.", config.SHOW_EPILOG),
     Command("config example", config.example, "Print a file to start with.", config.EXAMPLE_EPILOG),
@@ -140,12 +173,22 @@ COMMANDS: Final = (
     Command("backup", backup.backup, "Copy a queue manager.", backup.BACKUP_EPILOG),
     Command("restore", backup.restore, "Bring a backup back.", backup.RESTORE_EPILOG),
     Command("decode", decode.decode, "Show what is in MSMQ packets.", decode.EPILOG),
+    Command("pipeline run", pipeline.run, "All of it, for cron.", pipeline.RUN_EPILOG),
+    Command("pipeline archive", pipeline.archive, "Keep events.", pipeline.ARCHIVE_EPILOG),
+    Command("pipeline ledger", pipeline.ledger, "Follow messages.", pipeline.LEDGER_EPILOG),
+    Command("pipeline metrics", pipeline.metrics, "Measure.", pipeline.METRICS_EPILOG),
+    Command("pipeline report", pipeline_report.report, "Draw a page.", pipeline_report.EPILOG),
+    Command("pipeline status", pipeline_status.status, "Show a lake.", pipeline_status.EPILOG),
+    Command("pipeline replay", pipeline_replay.replay, "Send again.", pipeline_replay.EPILOG),
+    Command("pipeline capture", pipeline.capture, "Read captures.", pipeline.CAPTURE_EPILOG),
+    Command("pipeline directory", pipeline.directory, "Compare.", pipeline.DIRECTORY_EPILOG),
+    Command("pipeline warm-up", pipeline.warm_up, "Start faster.", pipeline.WARM_UP_EPILOG),
     Command("demo", demo.demo, "See three queue managers at work.", demo.EPILOG),
     Command("completion", completion.completion, "Let a shell complete.", completion.EPILOG),
 )
 
 
-def _group(name: str) -> typer.Typer:
+def _group(name: str, parent: typer.Typer) -> typer.Typer:
     group = typer.Typer(rich_markup_mode=None, epilog=_examples(name))
 
     def show_help(context: typer.Context) -> None:
@@ -153,7 +196,7 @@ def _group(name: str) -> typer.Typer:
 
     show_help.__doc__ = GROUPS[name]
     group.callback(invoke_without_command=True)(show_help)
-    app.add_typer(group, name=name, help=GROUPS[name])
+    parent.add_typer(group, name=name.rpartition(" ")[2], help=GROUPS[name])
     return group
 
 
@@ -169,7 +212,7 @@ def _register() -> None:
     for words, function, summary, epilog in COMMANDS:
         first, _, verb = words.rpartition(" ")
         if first and first not in groups:
-            groups[first] = _group(first)
+            groups[first] = _group(first, groups.get(first.rpartition(" ")[0], app))
         group = groups.get(first, app)
         run = _command(with_groups(function))
         group.command(verb, epilog=epilog, short_help=summary)(run)

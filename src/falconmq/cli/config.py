@@ -154,7 +154,7 @@ def _path_of_environment(name: str) -> Path | None:
 
 def _print(found: Json) -> None:
     rows = [(s["name"], _text(s["value"]), s["source"]) for s in found["settings"]]
-    lists = ("hosts", "computers", "routes", "queues")
+    lists = ("hosts", "computers", "routes", "queues", "principals")
     rows += [(name, f"{len(found[name])} of them", "file") for name in lists if found[name]]
     print_table(("SETTING", "VALUE", "FROM"), rows)
 

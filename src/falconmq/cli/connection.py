@@ -89,7 +89,7 @@ def _reached(place: Place, *, makes: bool, opens: bool) -> Iterator[ControlClien
         return
     directory = directory_of(place)
     with contextlib.ExitStack() as stack:
-        if opens and place.is_named and not _is_served(directory):
+        if opens and place.is_named and not is_served(directory):
             socket = stack.enter_context(_opened(place, directory, makes=makes))
         else:
             _say(place, f"the service of {directory}")
@@ -97,7 +97,7 @@ def _reached(place: Place, *, makes: bool, opens: bool) -> Iterator[ControlClien
         yield stack.enter_context(ControlClient(socket))
 
 
-def _is_served(directory: Path) -> bool:
+def is_served(directory: Path) -> bool:
     """Whether a service listens there; what it answers is the business of whoever asks it."""
     import socket  # noqa: PLC0415
 

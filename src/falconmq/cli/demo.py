@@ -12,7 +12,7 @@ from falconmq.cli.problems import WrongUsageError
 
 EPILOG = """\b
 Examples:
-  falconmq demo                        three queue managers, one is killed
+  falconmq demo --report report.html   three queue managers, one is killed; Spark draws it
   falconmq demo --packets              a session and eleven messages, byte by byte
   falconmq demo --hex transactional    the bytes of one message, to decode
 """
@@ -41,6 +41,15 @@ def demo(
         typer.Option(
             help="Put data and logs there, and leave them; a new or an empty directory.",
             metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Let Spark read what happened, and write a page about it; it needs Java and "
+            "falconmq[spark].",
+            metavar="FILE",
             show_default=False,
         ),
     ] = None,
@@ -75,4 +84,4 @@ def demo(
 
     if stay is None:
         stay = sys.stdout.isatty() and not as_json
-    return run(orders, keep, as_json=as_json, stay=stay)
+    return run(orders, keep, as_json=as_json, stay=stay, report=report)

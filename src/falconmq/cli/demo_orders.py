@@ -25,6 +25,7 @@ from rich.table import Table
 
 from falconmq.cli.demo_flow import Flow, Stream
 from falconmq.cli.demo_managers import Manager, Net
+from falconmq.cli.demo_report import show, write_report
 from falconmq.cli.printing import print_json
 from falconmq.cli.problems import CommandError
 
@@ -64,7 +65,14 @@ class Told:
             self.progress.update(self._bars[stream.name], completed=len(stream.received))
 
 
-def run(orders: int, keep: Path | None, *, as_json: bool, stay: bool = False) -> int:
+def run(
+    orders: int,
+    keep: Path | None,
+    *,
+    as_json: bool,
+    stay: bool = False,
+    report: Path | None = None,
+) -> int:
     """The whole demo; 0 if the totals are right. With `stay` until Ctrl-C."""
     told = Told(is_quiet=as_json)
     with _place(keep) as place, Net(3) as addresses:
@@ -76,6 +84,8 @@ def run(orders: int, keep: Path | None, *, as_json: bool, stay: bool = False) ->
         try:
             flow = Flow(shop, warehouse, orders)
             result = _play(told, flow, hub)
+            if report is not None and not result["problems"]:
+                result["report"] = _report(told, managers, place / "lake", report)
             if stay and not result["problems"]:
                 _print_totals(told.console, result)
                 _stay(told, managers)
@@ -149,6 +159,19 @@ def _play(told: Told, flow: Flow, hub: Manager) -> dict[str, Any]:
         "sessions": _sessions(managers),
         "problems": [problem for stream in flow.streams for problem in stream.problems()],
     }
+
+
+def _report(told: Told, managers: list[Manager], lake: Path, target: Path) -> dict[str, Any]:
+    """Let Spark read what happened, and draw it."""
+    told.line("Spark reads the event logs of all three (falconmq pipeline run); half a minute")
+    jobs = write_report(managers, lake, target)
+    for job in jobs:
+        rows = sum(job["written"].values())
+        told.line(f"  {job['job']:<8} read {job['read']:,}, wrote {rows:,} rows")
+    told.line(f"the report is in {target}", "green")
+    if told.console.is_terminal and show(target):
+        told.line("your browser shows it", "dim")
+    return {"file": str(target), "jobs": jobs}
 
 
 def _stop_in_order(told: Told, flow: Flow, hub: Manager) -> None:

@@ -1,7 +1,7 @@
 """`falconmq token`: who may use the HTTP port.
 
-Tokens are in the data directory, so they can be made before the service ever ran; one that runs
-sees the change with its next request. With --url it is asked to make them itself.
+Tokens are in the data directory, so they can be made before the service ever ran. A service that
+runs there, or at --url, is asked to make them itself, so that its audit log knows who did.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def list_tokens(place: Place, as_json: JsonOption = False) -> int:
 def revoke(name: NameArgument, place: Place) -> int:
     """Take a token away. Whoever has it, or has logged in with it, is out at once."""
     place = place.with_environment()
-    if place.url is not None:
+    if _is_served(place):
         with _service(place) as client:
             client.request("DELETE", f"/tokens/{quote(name, safe='')}")
     else:
@@ -140,7 +140,7 @@ def seconds(text: str) -> int:
 
 
 def _create(place: Place, name: str, roles: list[str], lifetime: int | None) -> Json:
-    if place.url is not None:
+    if _is_served(place):
         with _service(place) as client:
             given = {"name": name, "roles": sorted(set(roles)), "lifetime": lifetime}
             made: Json = client.request("POST", "/tokens", given)
@@ -159,6 +159,13 @@ def _list(place: Place) -> list[Json]:
             return found
     with _tokens(place) as tokens:
         return tokens.listing()
+
+
+def _is_served(place: Place) -> bool:
+    """Whether a service can be asked, here or elsewhere."""
+    from falconmq.cli.connection import directory_of, is_served  # noqa: PLC0415
+
+    return place.url is not None or is_served(directory_of(place))
 
 
 def _service(place: Place) -> contextlib.AbstractContextManager[Any]:

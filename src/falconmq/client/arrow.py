@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from falconmq.body import BodyType
-from falconmq.client.columns import BODY, BY_NAME, COLUMNS, Column
+from falconmq.client.columns import BODY, BY_NAME, COLUMNS
 from falconmq.errors import FalconMQError, MessageError, MqStatus
 from falconmq.message import (
     Acknowledge,
@@ -93,16 +93,46 @@ def schema() -> pa.Schema:
     )
 
 
+def schema_of(columns: Sequence[str] | None) -> pa.Schema:
+    """The schema of some columns, in their order; of all if there is no such wish."""
+    if columns is None:
+        return schema()
+    for name in columns:
+        _check_name(name, columns)
+    return load().schema([schema().field(name) for name in columns])
+
+
+def array_of(values: Sequence[Any], type_: Any) -> Any:
+    """An Arrow array of Python values. Texts may hold half a character of UTF-16."""
+    arrow = load()
+    try:
+        return arrow.array(values, type_)
+    except UnicodeEncodeError:  # a peer may send that in a label or in the name of a queue
+        return arrow.array([_whole(value) for value in values], type_)
+
+
+def _whole(value: Any) -> Any:
+    """A text, or those of a list, with a replacement character in place of half a character."""
+    if isinstance(value, list):
+        return [_whole(text) for text in value]
+    return value and value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def messages_to_batch(
     messages: Sequence[Message],
     queue: str | None = None,
     *,
     beside: Mapping[str, Sequence[Any]] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> pa.RecordBatch:
-    """One record batch. `beside` has columns that the messages do not know, or know less well."""
-    arrow, given = load(), beside or {}
+    """One record batch. `beside` has columns that the messages do not know, or know less well.
+
+    All columns, or `columns` alone in their order.
+    """
+    given, wanted = beside or {}, schema_of(columns)
     arrays = []
-    for field, column in zip(schema(), COLUMNS, strict=True):
+    for field in wanted:
+        column = BY_NAME[field.name]
         if column.name in given:
             values: Sequence[Any] = given[column.name]
         elif column.name == "queue":
@@ -111,8 +141,8 @@ def messages_to_batch(
             values = [None] * len(messages)
         else:
             values = column.values(messages)
-        arrays.append(_array(arrow, values, field.type))
-    return arrow.RecordBatch.from_arrays(arrays, schema=schema())
+        arrays.append(array_of(values, field.type))
+    return load().RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def messages_to_table(messages: Sequence[Message], queue: str | None = None) -> pa.Table:
@@ -124,11 +154,11 @@ def table_to_messages(table: pa.Table | pa.RecordBatch, first_row: int = 0) -> l
     """The messages that a table describes; MessageError names the column and the row."""
     check_columns(table.schema)
     columns = {
-        name: _values(table.column(name), BY_NAME[name])
+        name: sent_column(table, name).to_pylist()
         for name in table.schema.names
         if BY_NAME[name].is_sent
     }
-    has_texts = _is_text(table.schema.field(BODY).type)
+    has_texts = has_text_bodies(table.schema)
     messages: list[Message] = []
     for row in _rows(columns, table.num_rows):
         try:
@@ -142,42 +172,38 @@ def table_to_messages(table: pa.Table | pa.RecordBatch, first_row: int = 0) -> l
 def check_columns(given: pa.Schema) -> None:
     """Refuse columns that do not exist, that come twice, or whose types hold something else."""
     for name in given.names:
-        if name not in BY_NAME:
-            hint = did_you_mean(name, BY_NAME) or "leave it out"
-            raise MessageError(name, "is no column of a message", hint=hint)
-        if given.names.count(name) > 1:
-            raise MessageError(name, "is there twice")
+        _check_name(name, given.names)
     if BODY not in given.names:
         raise MessageError(BODY, "the column is missing", hint="it is the only one that is needed")
+
+
+def _check_name(name: str, names: Sequence[str]) -> None:
+    if name not in BY_NAME:
+        hint = did_you_mean(name, BY_NAME) or "leave it out"
+        raise MessageError(name, "is no column of a message", hint=hint)
+    if names.count(name) > 1:
+        raise MessageError(name, "is there twice")
 
 
 # From Arrow to values
 
 
-def _array(arrow: Any, values: Sequence[Any], type_: Any) -> Any:
-    try:
-        return arrow.array(values, type_)
-    except UnicodeEncodeError:  # half a character of UTF-16: a peer may send that in a label
-        return arrow.array([_whole(value) for value in values], type_)
+def has_text_bodies(given: pa.Schema) -> bool:
+    return _is_text(_plain(given.field(BODY).type))
 
 
-def _whole(text: str | None) -> str | None:
-    return text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _values(array: Any, column: Column) -> list[Any]:
-    """A column as Python values; what its type cannot mean is refused."""
-    wanted = schema().field(column.name).type
-    if column.name == BODY and _is_text(_plain(array.type)):
+def sent_column(table: pa.Table | pa.RecordBatch, name: str) -> Any:
+    """A column in the type that it must have; what its own type cannot mean is refused."""
+    array, wanted = table.column(name), schema().field(name).type
+    if name == BODY and has_text_bodies(table.schema):
         wanted = load().string()
     elif not _is_meant(array.type, wanted):
-        raise MessageError(column.name, f"the column is {array.type}, it must be {wanted}")
+        raise MessageError(name, f"the column is {array.type}, it must be {wanted}")
     try:
-        values: list[Any] = array.cast(wanted).to_pylist()
+        return array.cast(wanted)
     except (load().ArrowException, ValueError) as error:
         problem = f"{array.type} does not fit into {wanted}: {error}"
-        raise MessageError(column.name, problem) from error
-    return values
+        raise MessageError(name, problem) from error
 
 
 def _is_meant(given: Any, wanted: Any) -> bool:

@@ -153,6 +153,7 @@ COLUMNS: Final = (
     _filled("message_id", STRING, "`{GUID}\\number`: names the message for ever.", _ids),
     _filled("lookup_id", INT64, "Its place in the queue; small ones are read first."),
     Column("arrival_number", INT64, "Counts messages as they become readable in a queue.", None),
+    Column("locked", BOOL, "A reader holds it; null if that was not asked.", None),
     Column("queue", STRING, "The queue it was read from.", None),
     # What it says
     _sent("label", STRING, "Up to 249 characters for people and filters."),

@@ -23,7 +23,6 @@ from falconmq.client.calls import Answer, BrokenError, Call, Operation, Pause
 from falconmq.client.doors import Door
 from falconmq.client.packets import NOBODY
 from falconmq.client.problems import ServiceError, as_embedded, refusal
-from falconmq.embedded.refusals import read_error
 from falconmq.errors import FalconMQError, MqStatus, QueueError, UnreachableError
 
 JSON: Final = "application/json"
@@ -118,7 +117,7 @@ def ask(
             broken = error
         was_tried = was_tried or broken.was_sent
         if session.is_closed:
-            raise read_error(session.door.shown, MqStatus.OPERATION_CANCELLED, None)
+            raise _cancelled(session)
         now = session.clock()
         if deadline is None:
             deadline = now + (session.retry_seconds if patience is None else patience)
@@ -126,6 +125,13 @@ def ask(
         if is_over or (broken.was_sent and not is_repeatable):
             raise broken.error
         yield Pause(min(next(pauses), max(0.0, deadline - now)))
+
+
+def _cancelled(session: Session) -> FalconMQError:
+    # Imported here: who only sends or reads by ranges needs no queue manager beside it.
+    from falconmq.embedded.refusals import read_error  # noqa: PLC0415
+
+    return read_error(session.door.shown, MqStatus.OPERATION_CANCELLED, None)
 
 
 def ask_json(session: Session, call: Call, *, is_repeatable: bool = True) -> Operation[Json]:

@@ -15,6 +15,7 @@ from falconmq.embedded.messages import Sequence, to_stored
 from falconmq.embedded.refusals import check_same_kind, deleted, not_found, read_error, refused
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager import coordinator, cursors, queues, reading, transactions
+from falconmq.manager.access import check_move
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import (
     Cursor,
@@ -304,6 +305,7 @@ def move(
     transaction: Transaction | None,
 ) -> None:
     source, destination = local(opened), local(target)
+    check_move(core, source, destination)
     if transaction is not None:
         transactions.check_usage(source, transaction, receiving=True)
     if (source.parent or source) is not (destination.parent or destination):

@@ -87,6 +87,7 @@ class Engine:
         self.before_batch: Callable[[], None] | None = None
         self.turn_listener: Callable[[Commit | None], None] | None = None
         self.restore_listener: Callable[[], None] | None = None
+        self.submitted_bytes = 0  # of the last batch
         self._is_torn = False  # memory is not what the store and the batches say
         self._is_closed = False
         self._timers_seen = 0
@@ -243,11 +244,16 @@ class Engine:
         commit = None
         if self.before_batch is not None:
             self.before_batch()
+        keeper = None if core.events is None else core.events.keeper
+        is_told = keeper is not None and keeper.write(core)
         if core.batch.operations or core.woken:
             batch, positions, woken = core.take_batch()
             if batch.operations:
+                self.submitted_bytes = batch.size
                 commit = self._committer.submit(batch)
                 self._in_flight.append((commit, positions))
+                if keeper is not None and is_told:
+                    commit.add_done_callback(keeper.stored)
             for read in woken:
                 if isinstance(read.tag, Wait):
                     read.tag.tell(self._covering(read.result, commit))
@@ -276,10 +282,13 @@ class Engine:
         with contextlib.suppress(Exception):  # those behind a failed commit fail with it
             self._committer.submit(WriteBatch()).wait()  # an empty one waits for all before it
         self._in_flight.clear()
+        events = self.core.events
+        if events is not None:
+            events.failed(self.core, self._committer.error)
         lifecycle.restore(self.core)
         self._committer.resume()
-        if self.core.events is not None:
-            self.core.events.restored()
+        if events is not None:
+            events.restored()
         if self.restore_listener is not None:
             self.restore_listener()
         self._is_torn = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
@@ -16,6 +17,7 @@ from falconmq.embedded.engine import Engine
 from falconmq.embedded.queue import Queue, QueueChanges
 from falconmq.embedded.transaction import Transaction
 from falconmq.manager import lifecycle
+from falconmq.manager.access import Principal
 from falconmq.manager.core import QueueManagerCore, Settings
 from falconmq.manager.model import OutgoingQueue, QueueProperties
 from falconmq.manager.persistence import stored_identifier
@@ -171,6 +173,7 @@ def open(  # noqa: A001 - `falconmq.open` is what people look for
     durability: Durability = Durability.SYNC,
     quota_kilobytes: int = DEFAULT_QUOTA_KILOBYTES,
     map_size: int = DEFAULT_MAP_SIZE,
+    principal: Principal | None = None,
 ) -> QueueManager:
     """Open the queue manager that lives in a directory, or make a new one there.
 
@@ -178,6 +181,9 @@ def open(  # noqa: A001 - `falconmq.open` is what people look for
 
     `durability` SYNC makes every call that returned survive a power cut; RELAXED only the end of
     the process. `quota_kilobytes` bounds all messages together, `map_size` the file.
+
+    Who opens a directory owns it and may do everything. With a `principal` it works for somebody,
+    and the security descriptors of queues decide what that one may do.
     """
     return QueueManager(
         open_engine(
@@ -186,6 +192,7 @@ def open(  # noqa: A001 - `falconmq.open` is what people look for
             durability=durability,
             quota_kilobytes=quota_kilobytes,
             map_size=map_size,
+            principal=principal,
         )
     )
 
@@ -197,13 +204,16 @@ def open_engine(
     durability: Durability,
     quota_kilobytes: int,
     map_size: int,
+    principal: Principal | None = None,
 ) -> Engine:
     store = open_data_directory(Path(path), durability=durability, map_size=map_size)
     settings = Settings(
         computer_name=computer_name or actions.default_computer_name(),
         quota_kilobytes=quota_kilobytes,
     )
-    return start_engine(store, settings)
+    engine = start_engine(store, settings)
+    engine.core.principal = principal
+    return engine
 
 
 def start_engine(
@@ -213,16 +223,19 @@ def start_engine(
     clock: Clock | None = None,
     random: Random | None = None,
     is_threaded: bool = True,
+    prepare: Callable[[QueueManagerCore], None] | None = None,
 ) -> Engine:
     """A core over a store, ready; tests and simulators hand in the store, the clock and chance.
 
     Without threads every commit happens in the call that asks for it, and `Engine.run_timers` has
-    to be called when time has passed.
+    to be called when time has passed. `prepare` sees the core before anything happens in it.
     """
     chance = random or SystemRandom()
     try:
         identifier = stored_identifier(store) or UUID(int=chance.getrandbits(128), version=4)
         core = QueueManagerCore(identifier, store, clock or SystemClock(), chance, settings)
+        if prepare is not None:
+            prepare(core)
         lifecycle.initialize(core)
         committer: Committer
         committer = GroupCommitter(store) if is_threaded else SynchronousCommitter(store)

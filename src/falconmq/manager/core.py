@@ -48,7 +48,9 @@ from falconmq.store.interface import StoreReader, WriteBatch
 from falconmq.wire.sid import Sid
 
 if TYPE_CHECKING:
+    from falconmq.manager.access import Principal
     from falconmq.manager.dispatch import DispatchCollection
+    from falconmq.security.keys import ManagerKeys
 
 KILOBYTE: Final = 1024
 ORDINAL_MAX: Final = 0xFFFFFFFF  # a message identifier has 32 bits of the counter
@@ -89,6 +91,8 @@ class Settings:
     owner: Sid | None = None  # of queues that are created without one; None: anonymous
     owner_is_domain_user: bool = False
     srmp_support: bool = False
+    access_control: bool = True  # whether security descriptors are obeyed
+    everyone_includes_anonymous: bool = True  # QB-A18-01
     directory_sites_update_seconds: float = 43_200  # DM-3.1.2.1-02
     directory_site_gates_update_seconds: float = 3_600  # DM-3.1.2.2-02
 
@@ -138,6 +142,7 @@ class QueueManagerCore:
         self.settings = settings
         self.state = ManagerState.STOPPED
         self.is_throttled = False
+        self.principal: Principal | None = None  # whom it works for unless told; None: its owner
         self.is_connection_active = True
         self.queues: dict[int, Queue] = {}  # QueueCollection, by number
         self.paths: dict[PathName, Queue] = {}  # with the computer "."
@@ -159,6 +164,7 @@ class QueueManagerCore:
         self.sites: list[Site] = []  # SiteCollection
         self.enterprise: Enterprise | None = None
         self.directory_servers: list[str] = []  # DirectoryServerList
+        self.key_source: Callable[[], ManagerKeys] | None = None  # who keeps the private keys
         self.machine_domain_id = NULL_UUID
         self.last_domain = NULL_UUID
         self.initialization_retry_seconds = INITIALIZATION_RETRY_SECONDS

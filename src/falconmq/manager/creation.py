@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.errors import DirectoryError, FalconMQError, MqStatus, NameSyntaxError, QueueError
+from falconmq.manager.access import check_manager, check_queue
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.default_security import default_security
 from falconmq.manager.directory import create_directory_object, read_directory
@@ -34,7 +35,7 @@ from falconmq.names import (
     parse_format_name,
 )
 from falconmq.names.syntax import fold
-from falconmq.wire.access_masks import ObjectKind
+from falconmq.wire.access_masks import MQSEC_CREATE_QUEUE, MQSEC_RECEIVE_MESSAGE, ObjectKind
 
 QUEUE_LABEL_MAX: Final = 124
 BASE_PRIORITY_MIN, BASE_PRIORITY_MAX = -0x8000, 0x7FFF
@@ -78,6 +79,7 @@ def create_queue(
     already, whose `identifier` a change notification gave.
     """
     path_name = check_path(core, path_name)
+    check_manager(core, MQSEC_CREATE_QUEUE)
     if find_queue(core, path_name) is not None:  # DM-A13
         raise QueueError(
             f"there is a queue {path_name} already",
@@ -113,6 +115,7 @@ def open_subqueue(core: QueueManagerCore, queue: Queue, name: str) -> Queue:
             f"{parent.path_name} cannot have subqueues",
             status=MqStatus.UNSUPPORTED_FORMATNAME_OPERATION,
         )
+    check_queue(core, parent, MQSEC_RECEIVE_MESSAGE)  # that moving a message into it takes
     path_name = dataclasses.replace(parent.path_name, subqueue=name)
     subqueue = _build(core, path_name, parent.queue_type, parent.properties)
     subqueue.identifier = new_identifier(core)

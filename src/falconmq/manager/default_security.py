@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from falconmq.manager.access import caller_of
 from falconmq.manager.core import QueueManagerCore
 from falconmq.wire.access_masks import (
     MQSEC_GET_QUEUE_PERMISSIONS,
@@ -30,11 +31,13 @@ def default_security(
     machine = None  # DM-3.1.7.1.3.1-01
     if core.directory.is_integrated:
         machine = core.directory.computer_sid(computer_name)  # DM-3.1.7.1.3.1-02, -03
-    settings = core.settings
+    settings, principal = core.settings, caller_of(core)
     return build_descriptor(
         supplied,
-        caller=settings.owner,
-        is_domain_user=settings.owner_is_domain_user,
+        caller=settings.owner if principal is None else principal.user,
+        is_domain_user=(
+            settings.owner_is_domain_user if principal is None else principal.is_domain_user
+        ),
         machine=machine,
         srmp=settings.srmp_support,
     )

@@ -4,7 +4,8 @@ How to think about it. Each time something happens to a message that an operator
 short record goes to the end of a ring; the oldest falls out at the other end. Records are numbered
 without gaps, so that somebody who follows them knows what he missed. The ring lives in memory: it
 says what was done since the start, and is no proof of it. If a write of the store fails, what was
-recorded for it did not happen; `RESTORED` marks the place.
+recorded for it did not happen; `RESTORED` marks the place. If there is a `keeper`, the store has
+the same events as a log of its own, with numbers of its own (`event_keeping`).
 
 A record costs about a microsecond. Nothing is resolved or formatted until somebody looks: the queue
 is the object, the identifier the bytes of the packet.
@@ -21,6 +22,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from falconmq.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
+    from falconmq.manager.core import QueueManagerCore
+    from falconmq.manager.event_facts import About
+    from falconmq.manager.event_keeping import EventKeeper
     from falconmq.manager.model import Queue
 
 DEFAULT_SIZE: Final = 100_000
@@ -91,6 +95,7 @@ class EventLog:
         self.latest: dict[tuple[int, EventKind], float] = {}  # when it happened there last
         self.by_reason: Counter[tuple[EventKind, int]] = Counter()
         self.listeners: list[Listener] = []  # called inside the turn: be short, and do not raise
+        self.keeper: EventKeeper | None = None  # writes them down, if somebody wants that
 
     def record(
         self,
@@ -102,7 +107,9 @@ class EventLog:
         size: int = 0,
         reason: int = 0,
         detail: str = "",
+        about: About | None = None,
     ) -> None:
+        """Something happened; `about` is what tells more of the message, if it is at hand."""
         self.number += 1
         now = self._clock()
         event = MessageEvent(
@@ -125,6 +132,8 @@ class EventLog:
             self.latest[queue.number, kind] = now
         if reason:
             self.by_reason[kind, reason] += 1
+        if self.keeper is not None:
+            self.keeper.pending.append((event, about))
         for listener in self.listeners:
             listener(event)
 
@@ -136,17 +145,23 @@ class EventLog:
         lookup_id: int,
         size: int,
         reason: int,
+        about: About | None = None,
     ) -> None:
         """A message left a queue, for a reason; one without a name leaves no trace."""
         kind = _LEFT.get(reason)
         if kind is not None:
-            self.record(kind, source, message_id, queue, lookup_id, size, reason)
+            self.record(kind, source, message_id, queue, lookup_id, size, reason, "", about)
 
     def forget_queue(self, number: int) -> None:
         """A queue is gone: no totals are kept for it, for its number is never given again."""
         for kind in EventKind:
             self.by_queue.pop((number, kind), None)
             self.latest.pop((number, kind), None)
+
+    def failed(self, core: QueueManagerCore, error: BaseException | None) -> None:
+        """A write failed, or a turn was torn; `restored` when memory is right again."""
+        if self.keeper is not None:
+            self.keeper.failed(core, error)
 
     def restored(self) -> None:
         self.record(EventKind.RESTORED, NO_SOURCE, 0, None)

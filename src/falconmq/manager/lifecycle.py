@@ -73,6 +73,8 @@ def initialize(
             if provisioning:
                 _provision(core)
             _synchronize(core, provisioning=provisioning)
+            if provisioning:
+                _publish_keys(core)
             start_directory_timers(core)
         load_counters(core)
         reserve_counters(core)
@@ -187,6 +189,19 @@ def _provision(core: QueueManagerCore) -> None:
     for server in core.directory.find_servers(core.settings.domain_name):  # DM-3.1.3-14
         if server not in core.directory_servers:
             core.directory_servers.append(server)
+
+
+def _publish_keys(core: QueueManagerCore) -> None:
+    """Let the directory's object of this queue manager hold its public keys.
+
+    Behind the synchronization: keys that the directory has from an earlier life are not ours.
+    """
+    from falconmq.security.keys import ManagerKeys  # noqa: PLC0415 - few queue managers need it
+
+    source = core.key_source
+    keys = ManagerKeys.generate(core.random) if source is None else source()
+    core.local.public_encryption_keys = keys.public_encryption_keys.encode()  # DM-3.1.3-17
+    core.local.public_signing_keys = keys.public_signing_keys.encode()  # DM-3.1.3-23
 
 
 def _synchronize(core: QueueManagerCore, *, provisioning: bool) -> None:

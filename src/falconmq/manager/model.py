@@ -62,6 +62,8 @@ class Queue:
     `number` is ours: the key of the queue in the store, never given again.
     """
 
+    keeps_arrivals = True  # its messages can be found by their arrival numbers
+
     def __init__(
         self,
         number: int,
@@ -89,6 +91,10 @@ class Queue:
         self.is_internal = False  # applications may not open it, DM-3.1.3-44
         self.expired: set[int] = set()  # their time ran out while somebody held them, DM-A31
         self.arrival_number = 0  # of the message that became readable last
+        self.arrival_watchers: list[Callable[[], None]] = []  # called inside the turn: be short
+        self.moved_in = 0  # messages that came from a relative, with their lookup identifiers
+        # What `access` found last for senders that nobody knows: of which descriptor, for whom.
+        self.anonymous_access: tuple[SecurityDescriptor | None, object, bool] | None = None
         self.positions = PositionList(self, fetch)
         self.descriptors: list[OpenQueueDescriptor] = []
         self.waiting: deque[WaitingRead] = deque()  # over all descriptors, first come first served
@@ -115,6 +121,8 @@ class Queue:
 
 class OutgoingQueue(Queue):
     """Messages on their way to a queue of another queue manager (MQDMPR 3.1.1.3)."""
+
+    keeps_arrivals = False
 
     def __init__(
         self, number: int, destination: SingleFormatName, properties: QueueProperties, fetch: Fetch

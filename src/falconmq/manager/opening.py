@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from falconmq.errors import FalconMQError, MqStatus, QueueError
+from falconmq.manager.access import check_open
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.creation import new_identifier, open_subqueue
 from falconmq.manager.cursors import close_cursor
@@ -50,7 +51,8 @@ def open_queue(
     """Open a queue, or for sending any number of them (Open Queue, MQDMPR 3.1.7.1.5).
 
     `internal` is for the queue manager's own services: they alone may open the order and the
-    notification queue.
+    notification queue, and nobody's rights are asked for them. Others are refused what the security
+    descriptor of the queue does not give them.
     """
     name = expand_format_name(core, format_name)  # DM-3.1.7.1.5-03, -04
     if isinstance(name, MultipleElementFormatName):
@@ -65,6 +67,8 @@ def open_queue(
             status=MqStatus.ACCESS_DENIED,
             hint="use a queue of your own",
         )
+    if not internal:
+        check_open(core, queue, access)
     if violates_sharing(queue, access, share):
         raise QueueError(
             f"{queue.path_name} is open in a way that does not go with {access.name} and "

@@ -14,7 +14,7 @@ message give two objects: look again before you change one, or use the one that 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import PositionState
 
 if TYPE_CHECKING:
+    from falconmq.manager.arrivals import LateArrivals
     from falconmq.manager.model import Queue, Transaction
 
 START: Final = -1  # before every lookup identifier
@@ -132,6 +133,21 @@ class LookupIds:
                 return chunk[index - 1]
         return self._lasts[at - 1] if at else None
 
+    def between(self, start: int, stop: int, count: int) -> list[int]:
+        """The numbers in `start <= number < stop`, in order, at most `count` of them."""
+        found: list[int] = []
+        for at in range(bisect_left(self._lasts, start), len(self._lasts)):
+            chunk = self._chunks[at]
+            low = 0 if found else bisect_left(chunk, start)
+            if self._lasts[at] < stop:
+                found += chunk[low:] if low else chunk
+                if len(found) < count:
+                    continue
+            else:
+                found += chunk[low : bisect_left(chunk, stop)]
+            break
+        return found[:count]
+
     def _split(self, at: int) -> None:
         # The last chunk grows at its end only: leave it full behind, start the next one.
         chunk = self._chunks[at]
@@ -144,7 +160,16 @@ class LookupIds:
 class PositionList:
     """Places of one queue in the order readers meet them."""
 
-    __slots__ = ("_fetch", "_peekable", "_queue", "_resident", "available", "held", "total_bytes")
+    __slots__ = (
+        "_fetch",
+        "_peekable",
+        "_queue",
+        "_resident",
+        "available",
+        "held",
+        "late",
+        "total_bytes",
+    )
 
     def __init__(self, queue: Queue, fetch: Fetch) -> None:
         self._queue = queue
@@ -153,6 +178,7 @@ class PositionList:
         self._peekable = LookupIds()  # held by a reader who lets others peek
         self.available = LookupIds()
         self.held: dict[int, MessagePosition] = {}  # locked or purge pending, oldest lock first
+        self.late: LateArrivals | None = None  # those whose place does not tell their arrival
         self.total_bytes = 0
 
     def __len__(self) -> int:
@@ -205,6 +231,8 @@ class PositionList:
             self._hide(lookup_id)
         position.state = PositionState.DELETED
         self.total_bytes -= position.size
+        if self.late is not None and not len(self):
+            self.late = None
 
     def find(self, lookup_id: int, *, decode: bool = True) -> MessagePosition | None:
         """The place with this number, fetched from the store if it has to be."""
@@ -280,6 +308,13 @@ class PositionList:
                     return held
                 held = self._peekable.before(held)
         return found
+
+    def in_memory(self, lookup_ids: Iterable[int]) -> dict[int, MessagePosition]:
+        """Those of some places that memory knows better than the store, or alone."""
+        if not self._resident and not self.held:
+            return {}
+        found = ((n, self.held.get(n) or self._resident.get(n)) for n in lookup_ids)
+        return {number: position for number, position in found if position is not None}
 
     def resident(self) -> Iterator[MessagePosition]:
         """The places that are in memory: express, held, or not stored yet."""

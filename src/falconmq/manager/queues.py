@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from falconmq.errors import MqStatus, QueueError
+from falconmq.manager.access import check_open, check_queue
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.creation import (
     check_properties,
@@ -31,11 +32,23 @@ from falconmq.manager.queue_names import (
     queue_not_found,
 )
 from falconmq.manager.registry import is_local_computer, unregister
-from falconmq.manager.states import DirectoryResult, OutgoingState, PositionState, QueueType
+from falconmq.manager.states import (
+    AccessType,
+    DirectoryResult,
+    OutgoingState,
+    PositionState,
+    QueueType,
+)
 from falconmq.manager.storing import message_position_deleted, remove_position
 from falconmq.manager.transactions import store_transaction
 from falconmq.manager.waiting import end_waiting_read
 from falconmq.names.syntax import fold
+from falconmq.wire.access_masks import (
+    MQSEC_CHANGE_QUEUE_PERMISSIONS,
+    MQSEC_DELETE_QUEUE,
+    MQSEC_SET_QUEUE_PROPERTIES,
+    MQSEC_TAKE_QUEUE_OWNERSHIP,
+)
 from falconmq.wire.message_class import MessageClass
 
 __all__ = [
@@ -70,6 +83,7 @@ def delete_queue(core: QueueManagerCore, queue: Queue, *, skip_directory: bool =
             status=MqStatus.ACCESS_DENIED,
             hint="a journal goes with its queue; to empty it: falconmq queue purge",
         )
+    check_queue(core, queue, MQSEC_DELETE_QUEUE)
     for subqueue in list(queue.subqueues.values()):
         _delete_here(core, subqueue)
     if queue.journal is not None:
@@ -90,6 +104,7 @@ def purge_queue(core: QueueManagerCore, queue: Queue) -> int:
 
     Purge Queue, MQDMPR 3.1.7.1.7. Returns how many messages were deleted now.
     """
+    check_open(core, queue, AccessType.RECEIVE)  # to receive is to purge: DM-3.1.1.17-16
     deleted = 0
     prepared: dict[UUID, Transaction] = {}
     for lookup_id in queue.positions.lookup_ids():
@@ -127,6 +142,7 @@ def set_queue_properties(core: QueueManagerCore, queue: Queue, **changes: Any) -
         )
     after = dataclasses.replace(before, **changes)
     check_properties(after)
+    check_queue(core, queue, _rights_to_change(before, after, changes))
     _apply(queue, after)
     modified, queue.modify_time = queue.modify_time, int(core.clock.time())
     if queue.queue_type is QueueType.PUBLIC and core.directory.is_integrated:
@@ -177,6 +193,23 @@ def _drop_copies(core: QueueManagerCore, journal: Queue) -> None:
         position = journal.positions.find(lookup_id)
         if position is not None:
             remove_position(core, position)
+
+
+def _rights_to_change(
+    before: QueueProperties, after: QueueProperties, changes: dict[str, Any]
+) -> int:
+    """The owner, the permissions and everything else have a right of their own."""
+    rights = 0
+    if changes.keys() - {"security"}:
+        rights |= MQSEC_SET_QUEUE_PROPERTIES
+    if before.security != after.security:
+        old, new = before.security, after.security
+        is_other_owner = old is None or new is None or old.owner != new.owner
+        if is_other_owner:
+            rights |= MQSEC_TAKE_QUEUE_OWNERSHIP
+        if old is None or new is None or dataclasses.replace(old, owner=new.owner) != new:
+            rights |= MQSEC_CHANGE_QUEUE_PERMISSIONS
+    return rights
 
 
 def _apply(queue: Queue, properties: QueueProperties) -> None:

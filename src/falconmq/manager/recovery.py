@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from falconmq.errors import MqStatus
+from falconmq.manager.arrivals import SEQUENCE, note_arrival
 from falconmq.manager.core import QueueManagerCore, damaged_message, message_key
 from falconmq.manager.model import OutgoingQueue, Queue, ReadResult, Transaction
 from falconmq.manager.persistence import (
@@ -100,11 +101,19 @@ def load_messages(core: QueueManagerCore) -> None:
         restore(lookup_id, size)
         if arrival_number > queue.arrival_number:
             queue.arrival_number = arrival_number
+        if arrival_number != lookup_id & SEQUENCE:
+            _note(queue, arrival_number, lookup_id)
         if deadline is not None:
             expiries[-1].deadlines.append((deadline, lookup_id))
     core.used_bytes = sum(queue.total_bytes for queue in core.queues.values())
     for expiry in expiries:
         expiry.start()
+
+
+def _note(queue: Queue, arrival_number: int, lookup_id: int) -> None:
+    """Remember an arrival number that a place does not tell."""
+    if arrival_number != lookup_id & SEQUENCE and queue.keeps_arrivals:
+        note_arrival(queue.positions, arrival_number, lookup_id)
 
 
 def _stored_messages(core: QueueManagerCore) -> Iterator[Found]:
@@ -221,12 +230,14 @@ def _rebuild_positions(
         for position in old.resident():
             if _is_kept(core, position, undone.get(position)):
                 queue.positions.link(position)
+                _note(queue, position.message.arrival_number, position.lookup_id)
                 if position in undone and position.state is PositionState.AVAILABLE:
                     returned[queue].append(position.lookup_id)
-    for queue, lookup_id, size, _, deadline in _stored_messages(core):
+    for queue, lookup_id, size, arrival_number, deadline in _stored_messages(core):
         if lookup_id in queue.positions:
             continue
         queue.positions.restore(lookup_id, size)
+        _note(queue, arrival_number, lookup_id)
         if lookup_id not in before[queue].available:
             returned[queue].append(lookup_id)
             if deadline is not None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from falconmq.errors import MqStatus, NameSyntaxError, QueueError, TransactionError
+from falconmq.manager.arrivals import SEQUENCE, SEQUENCE_BITS, note_arrival
 from falconmq.manager.core import (
     KILOBYTE,
     QueueManagerCore,
@@ -47,9 +48,8 @@ from falconmq.names import MultipleElementFormatName, PathName, SingleFormatName
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.user_header import JOURNAL_NEGATIVE, JOURNAL_POSITIVE
 
-PRIORITY_SHIFT: Final = 56
+PRIORITY_SHIFT: Final = SEQUENCE_BITS
 PRIORITY_MAX: Final = 7
-_SEQUENCE: Final = (1 << PRIORITY_SHIFT) - 1
 _TIMED: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC})
 _TIMERS_MIN: Final = 1024  # below this nobody minds the timers of messages that are gone
 
@@ -76,8 +76,8 @@ def enqueue_message(
         return EnqueueStatus.MANAGER_QUOTA  # DM-3.1.7.1.9-04, DM-3.1.7.1.9-05
     if _exceeds(queue.total_bytes + size, queue.properties.quota_kilobytes):
         return EnqueueStatus.QUEUE_QUOTA  # DM-3.1.7.1.9-06
-    packet = message.packet
-    if is_expired(int(core.clock.time()), packet.user.sent_time, packet.base.time_to_reach_queue):
+    sent, to_reach_queue, _ = _times(message)
+    if is_expired(int(core.clock.time()), sent, to_reach_queue):
         return EnqueueStatus.TIMED_OUT  # DM-3.1.7.1.9-07
     position = link_message(core, queue, message)
     if transaction is None:
@@ -139,7 +139,7 @@ def link_message(core: QueueManagerCore, queue: Queue, message: StoredMessage) -
     """Give a message the next place of a queue, locked until someone makes it available."""
     message.arrival_time = core.clock.time()  # DM-3.1.7.1.9-18
     message.arrival_number = 0
-    sequence = next_number(core, core.sequential_id) & _SEQUENCE  # DM-3.1.7.1.9-09
+    sequence = next_number(core, core.sequential_id) & SEQUENCE  # DM-3.1.7.1.9-09
     lookup_id = (PRIORITY_MAX - message.priority) << PRIORITY_SHIFT | sequence  # DM-A02
     return link_position(core, MessagePosition(queue, lookup_id, message))
 
@@ -196,8 +196,11 @@ def _make_readable(core: QueueManagerCore, position: MessagePosition) -> bool:
     queue = position.queue
     if position.state is not PositionState.AVAILABLE:
         queue.positions.release(position)
-    if position.message.arrival_number == 0:
-        position.message.arrival_number = _next_arrival_number(core, position)
+    message = position.message
+    if message.arrival_number == 0:
+        message.arrival_number = _next_arrival_number(core, position)
+    if message.arrival_number != position.lookup_id & SEQUENCE and queue.keeps_arrivals:
+        note_arrival(queue.positions, message.arrival_number, position.lookup_id)
     store_position(core, position)
     if position.lookup_id in queue.expired:
         expire(core, position)  # DM-3.1.7.2.7-05
@@ -213,9 +216,12 @@ def _next_arrival_number(core: QueueManagerCore, position: MessagePosition) -> i
     restart needs no look at the messages to go on.
     """
     counter = core.sequential_id
-    is_newest = position.lookup_id & _SEQUENCE == counter.value & _SEQUENCE
+    is_newest = position.lookup_id & SEQUENCE == counter.value & SEQUENCE
     number = counter.value if is_newest else next_number(core, counter)
-    position.queue.arrival_number = number
+    queue = position.queue
+    queue.arrival_number = number
+    for watcher in queue.arrival_watchers:
+        watcher()
     return number
 
 
@@ -226,7 +232,9 @@ def message_position_deleted(
     remove_position(core, position)
     if core.events is not None:
         source, ordinal = position.message.identity
-        core.events.left(source, ordinal, queue, position.lookup_id, position.size, reason)
+        core.events.left(
+            source, ordinal, queue, position.lookup_id, position.size, reason, position.message
+        )
     if reason == MessageClass.ACK_RECEIVE:
         journal = _target_journal(queue)
         if journal is not None:
@@ -275,6 +283,9 @@ def complete_move(core: QueueManagerCore, position: MessagePosition, target: Que
         _record(core, EventKind.MOVED, source, position, str(target.path_name.with_computer(".")))
     if _same_family(source, target):
         message.arrival_number = 0
+        target.moved_in += 1
+        if position.lookup_id & SEQUENCE == core.sequential_id.value & SEQUENCE:
+            next_number(core, core.sequential_id)  # or it would have its old arrival number again
         moved = link_position(core, MessagePosition(target, position.lookup_id, message))
     else:
         moved = link_message(core, target, message)
@@ -308,8 +319,9 @@ def _record(
 ) -> None:
     assert core.events is not None
     source, ordinal = position.message.identity
+    message, size = position.message, position.size
     core.events.record(
-        kind, source, ordinal, queue, position.lookup_id, position.size, reason, detail
+        kind, source, ordinal, queue, position.lookup_id, size, reason, detail, message
     )
 
 
@@ -403,15 +415,25 @@ def time_to_be_received_deadline(queue: Queue, message: StoredMessage) -> float 
     Journals and dead-letter queues keep what they have, as an application's own dead-letter queue
     does. A message on its way may not outlive either of its times (QB-A44).
     """
-    user = message.packet.user
+    sent, to_reach_queue, to_be_received = _times(message)
     if isinstance(queue, OutgoingQueue):
-        limit = min(user.time_to_be_received, message.packet.base.time_to_reach_queue)
-        return None if limit == INFINITE else user.sent_time + limit + 1  # QB-3.1.7.1.2-02
-    if user.time_to_be_received == INFINITE or message.is_dead_letter:  # DM-3.1.2.4-02
+        limit = min(to_be_received, to_reach_queue)
+        return None if limit == INFINITE else sent + limit + 1  # QB-3.1.7.1.2-02
+    if to_be_received == INFINITE or message.is_dead_letter:  # DM-3.1.2.4-02
         return None
     if queue.queue_type not in _TIMED:
         return None
-    return user.sent_time + user.time_to_be_received  # DM-3.1.2.4-01
+    return sent + to_be_received  # DM-3.1.2.4-01
+
+
+def _times(message: StoredMessage) -> tuple[int, int, int]:
+    """SentTime, TimeToReachQueue and TimeToBeReceived; nothing is decoded for them."""
+    packet = message.decoded
+    if packet is None:
+        head = message.head
+        return head.sent_time, head.time_to_reach_queue, head.time_to_be_received
+    user = packet.user
+    return user.sent_time, packet.base.time_to_reach_queue, user.time_to_be_received
 
 
 def start_time_to_be_received_timer(core: QueueManagerCore, position: MessagePosition) -> None:
@@ -515,7 +537,9 @@ def journal_sent_message(core: QueueManagerCore, message: StoredMessage) -> bool
 
 def _journal_local_delivery(core: QueueManagerCore, message: StoredMessage) -> None:
     """A message to a queue of its own computer is delivered when it can be read."""
-    if not message.packet.user.flags & JOURNAL_POSITIVE:
+    packet = message.decoded
+    flags = message.head.flags if packet is None else packet.user.flags
+    if not flags & JOURNAL_POSITIVE:
         return
     if not message.move_count and _is_source(core, message):
         journal_sent_message(core, message)

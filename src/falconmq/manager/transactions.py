@@ -215,7 +215,13 @@ def _count_abort(core: QueueManagerCore, position: MessagePosition) -> None:
     if core.events is not None:
         source, ordinal = message.identity
         core.events.record(
-            EventKind.RETURNED, source, ordinal, position.queue, position.lookup_id, message.size
+            EventKind.RETURNED,
+            source,
+            ordinal,
+            position.queue,
+            position.lookup_id,
+            message.size,
+            about=message,
         )
     store_again(core, position)
 

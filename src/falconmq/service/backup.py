@@ -5,6 +5,7 @@ A backup is a tar archive that is made in one go, so that it can be sent while i
     falconmq-backup.json    what this is: format, queue manager, time
     data.mdb/000001 ...     the data file in parts; `cat data.mdb/*` makes it whole again
     tokens.json             who may use the HTTP port, if there is such a file
+    keys.json and others    private keys and certificates, if there are any: keep backups private
     manifest.json           size and SHA-256 of each file, records by table; it comes last, so that
                             a backup without it is known to be incomplete
 
@@ -30,7 +31,7 @@ from falconmq.errors import FalconMQError, StoreError
 from falconmq.manager.persistence import stored_identifier
 from falconmq.store import Store
 from falconmq.store.data_directory import FORMAT as DATA_FORMAT
-from falconmq.store.data_directory import TOKENS_FILE
+from falconmq.store.data_directory import SIDE_FILES
 from falconmq.store.lmdb_engine import DATA_FILE
 
 FORMAT: Final = 1
@@ -78,7 +79,7 @@ class Backup:
             "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         }
         self._store = store
-        self._directory = directory  # where the tokens are; None: there are none
+        self._directory = directory  # where tokens and keys are; None: there are none
         self._digests: dict[str, Digest] = {}
         self._pieces = self._make()
         self._using = threading.Lock()
@@ -101,7 +102,7 @@ class Backup:
     def _make(self) -> Generator[bytes]:
         yield member(HEAD, _json(self.head))
         records = yield from self._data()
-        yield from self._tokens()
+        yield from self._side_files()
         files = {name: digest.to_json() for name, digest in self._digests.items()}
         yield member(MANIFEST, _json({**self.head, "files": files, "records": records}))
         yield bytes(2 * tarfile.BLOCKSIZE)  # the end of an archive
@@ -115,14 +116,16 @@ class Backup:
                 yield member(f"{DATA_FILE}/{digest.parts:06d}", part)
             return copy.finish()
 
-    def _tokens(self) -> Generator[bytes]:
+    def _side_files(self) -> Generator[bytes]:
+        """Tokens, keys and certificates: without them a restored service is another one."""
         if self._directory is None:
             return
-        with contextlib.suppress(FileNotFoundError):
-            tokens = (self._directory / TOKENS_FILE).read_bytes()
-            self._digests[TOKENS_FILE] = Digest()
-            self._digests[TOKENS_FILE].add(tokens)
-            yield member(TOKENS_FILE, tokens)
+        for name in SIDE_FILES:
+            with contextlib.suppress(FileNotFoundError):
+                content = (self._directory / name).read_bytes()
+                self._digests[name] = Digest()
+                self._digests[name].add(content)
+                yield member(name, content)
 
 
 class _Copy:

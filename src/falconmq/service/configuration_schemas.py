@@ -54,6 +54,16 @@ class DeclaredQueueOut(Strict):
     base_priority: int | None = None
 
 
+class PrincipalOut(Strict):
+    """Somebody that callers may be."""
+
+    name: str
+    sid: str
+    groups: list[str]
+    tokens: list[str] = Field(description="Whoever shows one of these.")
+    socket: bool = Field(description="Whoever uses the control socket.")
+
+
 class ConfigurationOut(Strict):
     """What is in effect."""
 
@@ -63,10 +73,11 @@ class ConfigurationOut(Strict):
     computers: list[ComputerOut]
     routes: list[RouteOut]
     queues: list[DeclaredQueueOut]
+    principals: list[PrincipalOut]
 
 
 Changed = Annotated[
-    Value | dict[str, list[str]] | list[ComputerOut] | list[RouteOut],
+    Value | dict[str, list[str]] | list[ComputerOut] | list[RouteOut] | list[PrincipalOut],
     Field(union_mode="left_to_right"),
 ]
 

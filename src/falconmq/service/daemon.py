@@ -31,15 +31,20 @@ from falconmq.embedded import blocking
 from falconmq.embedded.engine import Engine
 from falconmq.errors import FalconMQError
 from falconmq.manager import lifecycle
+from falconmq.manager.access import acting_as
 from falconmq.manager.core import QueueManagerCore, Settings
+from falconmq.manager.event_keeping import EventKeeper
 from falconmq.manager.events import EventLog
 from falconmq.manager.persistence import stored_identifier
+from falconmq.security.key_store import KeyStore
 from falconmq.service import declared
 from falconmq.service.addresses import local_addresses
 from falconmq.service.configuration import ALL_INTERFACES, Configuration, DeclaredQueue
 from falconmq.service.host import Host
+from falconmq.service.observation.event_texts import queue_text
 from falconmq.service.readiness import Readiness
 from falconmq.service.reload import Report, reload
+from falconmq.service.securing import secure
 from falconmq.service.troubles import store_troubles
 from falconmq.store import GroupCommitter, Store, open_data_directory
 from falconmq.transport.binding import AsyncioNetwork
@@ -155,7 +160,8 @@ class Service:
 
     async def declare(self, queues: Iterable[DeclaredQueue]) -> list[declared.Result]:
         """Make the queues what the configuration says; ConfigurationError if they cannot be."""
-        self.declared, commit = self.engine.run(declared.declare, queues)
+        with acting_as(None):  # whoever asked for the reload: the configuration decides
+            self.declared, commit = self.engine.run(declared.declare, queues)
         if commit is not None:
             await asyncio.to_thread(blocking.finish, self.engine, commit)
         for queue in self.declared:
@@ -169,11 +175,20 @@ class Service:
         async with self._reloading:
             return await reload(self)
 
+    async def write_down(self, who: str, action: str, problem: str = "") -> None:
+        """Into the audit log: something that no request asked for."""
+        if self._control is not None:
+            from falconmq.service.requests.audit import Entry  # noqa: PLC0415 - behind the doors
+
+            result = "failed" if problem else "done"
+            entry = Entry(who, "this computer", action, "", result, problem=problem)
+            await self._control.audit.record(entry)
+
     def configure(self, configuration: Configuration) -> None:
         """Another configuration is in effect."""
         self.configuration = configuration
         if self._control is not None:
-            self._control.configuration = configuration
+            self._control.configure(configuration)
         if self.http is not None:
             self.http.apply(configuration.http)
 
@@ -244,6 +259,7 @@ async def serve(
                 _log.error("hint: %s", error.hint)
             return 1
         watchdog = asyncio.create_task(_be_alive(readiness))
+        keys = asyncio.create_task(_make_keys(configuration))
         reloads = asyncio.create_task(_reload_when_asked(service, readiness, reloading))
         try:
             _tell(service)
@@ -254,6 +270,7 @@ async def serve(
         finally:
             readiness.stopping("stopping")
             watchdog.cancel()
+            keys.cancel()
             reloads.cancel()
             await service.stop()
     _log.info("stopped")
@@ -286,8 +303,8 @@ def start_hosted_engine(store: Store, configuration: Configuration) -> Engine:
             quota_kilobytes=configuration.manager.quota_kilobytes,
         )
         core = QueueManagerCore(identifier, store, SystemClock(), chance, settings)
-        if configuration.history.events:
-            core.events = EventLog(core.clock.time, configuration.history.events)
+        core.key_source = KeyStore(configuration.manager.data).keys
+        prepare(configuration, core)
         lifecycle.initialize(core)
         committer = GroupCommitter(store)
     except BaseException:
@@ -300,6 +317,37 @@ def start_hosted_engine(store: Store, configuration: Configuration) -> Engine:
         engine.close()
         raise
     return engine
+
+
+def prepare(configuration: Configuration, core: QueueManagerCore) -> None:
+    """Make a queue manager what the configuration says, before anything happens in it."""
+    remember(configuration, core)
+    secure(core, configuration.security)
+
+
+async def _make_keys(configuration: Configuration) -> None:
+    """At the first start the keys of the queue manager are made, beside what is more urgent.
+
+    At every other one it is looked whether they can be used: nobody else may read them.
+    """
+    store = KeyStore(configuration.manager.data)
+    is_new = not store.path.exists()
+    try:
+        await asyncio.to_thread(store.keys)
+    except FalconMQError as error:
+        _log.error("no keys, nothing can be signed or encrypted: %s; %s", error, error.hint)
+    else:
+        if is_new:
+            _log.info("keys made path=%s", store.path)
+
+
+def remember(configuration: Configuration, core: QueueManagerCore) -> None:
+    """Let a queue manager record what happens to messages, as far as it is wanted."""
+    events = configuration.events
+    if configuration.history.events or events.keep:
+        core.events = EventLog(core.clock.time, configuration.history.events)
+        if events.keep:
+            core.events.keeper = EventKeeper(core.store, events.retention, queue_text)
 
 
 def local_names(configuration: Configuration) -> frozenset[str]:
@@ -377,18 +425,22 @@ async def _reload_when_asked(
         await reloading.wait()
         reloading.clear()
         readiness.reloading("reading the configuration")
+        problem = ""
         try:
             report = await service.reload()
         except FalconMQError as error:
             _log.error("configuration not reloaded, nothing was changed: %s", error)
             if error.hint:
                 _log.error("hint: %s", error.hint)
-        except Exception:  # noqa: BLE001  # a bug; the service goes on as it was
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug; the service goes on as it was
             _log.exception("configuration not reloaded")
+            problem = repr(error)
         else:
             waiting = sum(not change.is_applied for change in report.changes)
             applied = len(report.changes) - waiting
             _log.info("configuration reloaded applied=%d needs_restart=%d", applied, waiting)
+        await service.write_down("SIGHUP", "config reload", problem)
         readiness.ready(_listening(service))
 
 

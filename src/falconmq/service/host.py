@@ -67,7 +67,6 @@ class Host:
         self._line: deque[_Flight] = deque()
         self._bytes = 0  # of the batches in the line
         self._turn: Turn | None = None  # of the turn that is ending
-        self._size = 0  # of its batch
         self._is_congested = False
         self._is_woken = False
         self._is_stopped = False
@@ -127,13 +126,13 @@ class Host:
 
     def _end_turn(self) -> None:
         self._turn = self.transport.end_turn()
-        self._size = self.engine.core.batch.size
 
     def _turn_ended(self, commit: Commit | None) -> None:
         turn, self._turn = self._turn, None
         if commit is not None:
-            self._line.append(_Flight(turn, commit, self._size))
-            self._bytes += self._size
+            size = self.engine.submitted_bytes
+            self._line.append(_Flight(turn, commit, size))
+            self._bytes += size
             self._is_congested = self._is_congested or self._bytes > CONGESTED_BYTES
             commit.add_done_callback(self._wake)
         elif turn is not None:

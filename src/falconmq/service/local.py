@@ -12,6 +12,7 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -22,6 +23,7 @@ from falconmq.embedded.manager import start_engine
 from falconmq.manager.core import Settings
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, load
+from falconmq.service.daemon import prepare
 from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory
 
@@ -77,7 +79,8 @@ class LocalManager:
             local_names=frozenset(manager.local_names),
             quota_kilobytes=manager.quota_kilobytes,
         )
-        return start_engine(open_data_directory(manager.data), settings)
+        store = open_data_directory(manager.data)
+        return start_engine(store, settings, prepare=partial(prepare, self._configuration))
 
     async def _start(self, socket: Path) -> None:
         app = create_app(self._manager, configuration=self._configuration)

@@ -18,11 +18,12 @@ from falconmq.service.configuration import Configuration, Source
 from falconmq.service.configuration.loading import load_again
 from falconmq.service.configuration.settings import SETTINGS
 from falconmq.service.configuration.showing import effective, plain, value_of
+from falconmq.service.securing import secure
 
 if TYPE_CHECKING:
     from falconmq.service.daemon import Service
 
-LISTS: Final = ("hosts", "computers", "routes")
+LISTS: Final = ("hosts", "computers", "routes", "principals")
 
 _log = logging.getLogger("falconmq.service")
 
@@ -105,7 +106,9 @@ def merge(old: Configuration, new: Configuration, changes: list[Change]) -> Conf
         transport=old.transport,  # the transport reads this very object; `_apply` changes it
         http=replace(old.http, **_applied(changes, "http")),
         history=old.history,
+        events=old.events,
         telemetry=old.telemetry,
+        security=replace(old.security, **_applied(changes, "security")),
         sources=_sources(old, new, waiting),
     )
 
@@ -133,6 +136,7 @@ def _apply(service: Service, merged: Configuration, changes: list[Change]) -> No
     service.network.hosts = merged.hosts
     service.transport.router = merged.router()
     service.engine.run(_set_quota, merged.manager.quota_kilobytes)
+    service.engine.run(secure, merged.security)
     service.configure(merged)
 
 

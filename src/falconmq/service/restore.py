@@ -21,7 +21,7 @@ from falconmq.errors import MqStatus, StoreError
 from falconmq.service.backup import FORMAT, HEAD, MANIFEST, Digest, Json
 from falconmq.store import LmdbStore
 from falconmq.store.data_directory import FORMAT as DATA_FORMAT
-from falconmq.store.data_directory import TOKENS_FILE, replace_data
+from falconmq.store.data_directory import SIDE_FILES, replace_data
 from falconmq.store.lmdb_engine import DATA_FILE
 from falconmq.transport.restoring import begin_anew
 
@@ -135,8 +135,8 @@ def _content(
         parts = digests[name].parts if name in digests else 0
         if int(part[1]) != parts + 1:
             raise BackupError(f"the backup is damaged: {info.name} is out of order")
-    elif info.name == TOKENS_FILE and TOKENS_FILE not in digests:
-        name = TOKENS_FILE
+    elif info.name in SIDE_FILES and info.name not in digests:
+        name = info.name
     else:
         raise BackupError(f"the backup holds {info.name!r}, which is none of its files")
     return name, _bytes(archive, info)

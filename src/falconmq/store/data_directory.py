@@ -6,6 +6,8 @@
     lock.mdb    LMDB's table of readers; means nothing between two runs
     reserve     space for the day the disk is full
     tokens.json who may use the HTTP port; may be there before anything else
+    keys.json, peer-keys.json, certificates.json
+                what `falconmq key` and `falconmq certificate` keep
 
 Opening goes from cheap to expensive and changes nothing until it is sure: directory, lock, version,
 pages of the data file, and only then LMDB. Each refusal names the file and what can be done.
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from falconmq.errors import MqStatus, ResourceError, StoreError
+from falconmq.security.file_names import SECURITY_FILES
 from falconmq.store.interface import Durability
 from falconmq.store.lmdb_engine import (
     DATA_FILE,
@@ -46,6 +49,7 @@ READERS_FILE: Final = "lock.mdb"
 COMPACTING: Final = "compacting"  # a directory in which a compact copy grows
 RESTORING: Final = "restoring"  # the same for a backup that is brought back
 TOKENS_FILE: Final = "tokens.json"
+SIDE_FILES: Final = (TOKENS_FILE, *SECURITY_FILES)  # small; a backup has them too
 
 READERS_BYTES: Final = READERS_MAX * 64  # LMDB takes 64 bytes for each
 _LABEL: Final = "falconmq data"
@@ -58,7 +62,7 @@ _OURS: Final = frozenset(
         RESERVE_FILE,
         COMPACTING,
         RESTORING,
-        TOKENS_FILE,
+        *SIDE_FILES,
     }
 )
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -233,9 +237,10 @@ def _check_copy(target: Path) -> None:
 def _move_in(directory: Path, target: Path) -> None:
     """First the data, then what belongs to them, at last the version that says all is there."""
     (target / DATA_FILE).replace(directory / DATA_FILE)
-    if (target / TOKENS_FILE).exists():
-        sync_file(target / TOKENS_FILE)
-        (target / TOKENS_FILE).replace(directory / TOKENS_FILE)
+    for name in SIDE_FILES:
+        if (target / name).exists():
+            sync_file(target / name)
+            (target / name).replace(directory / name)
     sync_file(directory)
     _write_version(directory)
 

@@ -83,7 +83,14 @@ def final_ack_received(transport: Transport, body: FinalAckBody, message_class: 
         if transport.core.events is not None:
             source, size = transport.guid, position.size
             transport.core.events.record(
-                EventKind.TOLD, source, body.message_id, table.queue, 0, size, message_class
+                EventKind.TOLD,
+                source,
+                body.message_id,
+                table.queue,
+                0,
+                size,
+                message_class,
+                about=position.message,
             )
         _end(transport, table, position.message, message_class)
         remove_position(transport.core, position)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from falconmq.errors import FalconMQError, NameSyntaxError, WireError
+from falconmq.manager.access import may_anyone_send
 from falconmq.manager.events import EventKind
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.opening import close_queue, open_queue
@@ -149,6 +150,8 @@ def _refusal(transport: Transport, packet: UserMessage, queue: Queue | None) -> 
         return MessageClass.NACK_BAD_ENCRYPTION  # nobody has the keys yet; QB-A59
     if properties.authentication:
         return MessageClass.NACK_BAD_SIGNATURE  # no signature can be verified yet; QB-A59
+    if not may_anyone_send(transport.core, queue):  # nobody is verified, so everybody is anonymous
+        return MessageClass.NACK_ACCESS_DENIED  # QB-A18
     return None
 
 

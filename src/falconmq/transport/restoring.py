@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from falconmq.manager.core import message_key
+from falconmq.manager.event_store import skip_event_numbers
 from falconmq.manager.persistence import skip_numbers, stored_destinations, stored_identifier
 from falconmq.manager.record import NEEDS_NUMBER, StoredMessage
 from falconmq.names import SingleFormatName
@@ -44,6 +45,7 @@ def begin_anew(store: Store, now: float) -> int:
     """Change a store that nobody uses; how many messages get another place in their stream."""
     batch = WriteBatch()
     skip_numbers(store, batch, STEPS)
+    skip_event_numbers(store, batch)
     places = renew_stored(store, batch, int(now) + AHEAD_SECONDS)
     count = 0
     for key, record in _unacknowledged(store, places):

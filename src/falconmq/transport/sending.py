@@ -253,6 +253,13 @@ def _tell_delivered(transport: Transport, entry: Entry) -> None:
         entry.lookup_id,
         entry.size,
         detail="" if session is None else session.remote_address,
+        about=_place_of(entry) if entry.tx_sequence_number else None,
+    )
+
+
+def _place_of(entry: Entry) -> TransactionHeader:
+    return TransactionHeader(
+        0, entry.tx_sequence_id, entry.tx_sequence_number, entry.previous_number
     )
 
 

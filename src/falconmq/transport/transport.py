@@ -509,7 +509,7 @@ class Transport:
         if events is not None:
             size = packet.base.packet_size
             source, number = user.source_queue_manager, user.message_id
-            events.record(kind, source, number, queue, 0, size, reason, detail)
+            events.record(kind, source, number, queue, 0, size, reason, detail, packet)
 
     def note_answer(self, packet: UserMessage) -> None:
         """An acknowledgement came into an administration queue: it tells of another message."""

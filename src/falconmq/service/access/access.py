@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from falconmq.service.access.failures import Failures
 from falconmq.service.access.roles import Principal, Scope
 from falconmq.service.access.sessions import Session, Sessions, cookie_of
 from falconmq.service.access.tokens import Token, TokenStore
+
+OnRefusal = Callable[[Scope, int, str], Awaitable[None]]
 
 _log = logging.getLogger("falconmq.service")
 
@@ -29,6 +32,7 @@ class Access:
         self.tokens = tokens
         self.sessions = Sessions() if sessions is None else sessions
         self.failures = Failures() if failures is None else failures
+        self.on_refusal: OnRefusal | None = None  # who is told of it
 
     @classmethod
     def of(cls, directory: Path) -> Access:
@@ -54,6 +58,11 @@ class Access:
             "this token is not known, or it has expired",
             {"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
+
+    async def refused(self, scope: Scope, error: HTTPException) -> None:
+        """A request did not come in. Who only comes too often is told so and not written down."""
+        if self.on_refusal is not None and error.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+            await self.on_refusal(scope, error.status_code, str(error.detail))
 
     def log_in(self, scope: Scope, text: str) -> Session:
         """For the console: a session for whoever shows a token; refused like `identify`."""

@@ -50,6 +50,7 @@ class Door:
             try:
                 self._look_at(scope)
             except HTTPException as error:
+                await self._access.refused(scope, error)
                 await http_problem(error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

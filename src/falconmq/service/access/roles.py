@@ -45,6 +45,7 @@ class Principal:
 
     name: str
     roles: frozenset[Role]
+    token: str = ""  # the name of the token that it has shown, if it has
 
     def may(self, role: Role) -> bool:
         return role in self.roles or Role.MANAGE in self.roles

@@ -76,7 +76,7 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        return Principal(self.name, self.roles)
+        return Principal(self.name, self.roles, self.name)
 
     def is_valid(self, now: float) -> bool:
         return self.expires is None or now < self.expires

@@ -4,6 +4,7 @@
     GET    /queues                         POST creates one
     GET    /queues/{name}                  PATCH changes it, DELETE deletes it
     POST   /queues/{name}/purge
+    GET    /queues/{name}/permissions      PUT sets them, PATCH grants and revokes
     GET    /queues/{name}/messages         look through them, page by page
     POST   /queues/{name}/messages         send, one or many
     POST   /queues/{name}/packets          send many, as MSMQ packets: the fast door
@@ -11,11 +12,18 @@
     POST   /transactions                   begin one; send and receive in it
     POST   /leases/{id}/commit             the end of a receive that was to be sure
     POST   /queues/{name}/cursors          and /handles: what stays open between requests
+    POST   /ingests/{key}/{batch}/commit   a batch from many writers, exactly once
+    GET    /queues/{name}/arrivals         how far a queue is; /plan cuts it into ranges
+    POST   /consumers/{name}/claim         and /acknowledge: for who reads queues by ranges
     GET    /outgoing
     POST   /outgoing/{number}/pause        and /resume; DELETE /outgoing/{number}/messages
     GET    /why                            where a message or a backlog is, and why
     GET    /dead-letters                   POST .../redrive sends them again, .../delete
     GET    /messages/{id}/trace            the route of a message
+    GET    /event-log                      what happened to messages, from the store
+    GET    /audit                          who administered what, and who was refused
+    GET    /keys                           of this queue manager and of others; /keys/export
+    GET    /certificates                   of users; POST creates one, .../register takes one
     GET    /sessions                       POST /ping asks whether a computer can be reached
 
 `{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes.
@@ -34,18 +42,26 @@ from falconmq import aio
 from falconmq.service import schemas
 from falconmq.service.access import Access
 from falconmq.service.api import (
+    arrivals,
+    audit,
     backup,
     browse,
     bulk_arrow,
+    certificates,
+    consumers,
     cursors,
     dead_letters,
+    event_log,
     events,
     handles,
     health,
+    ingests,
+    keys,
     leases,
     messages,
     metrics,
     outgoing,
+    permissions,
     queues,
     sessions,
     status,
@@ -63,6 +79,7 @@ from falconmq.service.operating.outgoing import Outgoing
 from falconmq.service.reload import Report
 from falconmq.service.requests.idempotency import SameRun
 from falconmq.service.web import problems
+from falconmq.service.web.audited import AuditedApp, refused_at_door
 from falconmq.service.web.shortcut import Shortcut
 
 PREFIX: Final = "/api/v1"
@@ -70,7 +87,11 @@ _ROOT_ROUTERS: Final = (health.router, metrics.router)  # without the prefix
 _ROUTERS: Final = (
     status.router,
     events.router,
+    event_log.router,
     tokens.router,
+    keys.router,
+    certificates.router,
+    audit.router,
     configuration_router.router,
     backup.router,
     outgoing.router,
@@ -82,9 +103,13 @@ _ROUTERS: Final = (
     leases.router,
     cursors.router,
     handles.router,
+    ingests.router,
+    consumers.router,
+    arrivals.router,
     bulk_arrow.router,  # takes what speaks Arrow, before those who speak JSON
     browse.router,
     messages.router,
+    permissions.router,
     queues.router,
 )
 
@@ -121,6 +146,8 @@ def create_app(
         troubles=troubles,
         reload=reload,
     )
+    if access is not None:
+        access.on_refusal = partial(refused_at_door, control)
     for router in _ROOT_ROUTERS:
         app.include_router(router)
     for router in _ROUTERS:
@@ -135,6 +162,7 @@ def create_app(
         receive=partial(messages.receive, control),
     )
     app.add_middleware(SameRun, run_id=control.run_id)
+    app.add_middleware(AuditedApp, control=control)
     app.add_middleware(MeteredApp, meter=control.watch.meter)  # the last one added is outermost
     problems.install(app)
     describe(app, {"": _ROOT_ROUTERS, PREFIX: _ROUTERS})

@@ -1,6 +1,7 @@
 """Messages as Arrow streams: the same paths as JSON, chosen by Accept and Content-Type.
 
-    GET    /queues/{name}/messages    with `Accept: application/vnd.apache.arrow.stream`
+    GET    /queues/{name}/messages    with `Accept: application/vnd.apache.arrow.stream`;
+                                      from_arrival and to_arrival: a range of arrival numbers
     POST   /queues/{name}/messages    with `Content-Type: application/vnd.apache.arrow.stream`
 
 The columns are in docs/reference/arrow-schema.md. This router comes before those of messages.
@@ -23,19 +24,23 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from falconmq import aio
-from falconmq.client import arrow as columns
+from falconmq.client import arrow as table
 from falconmq.client.packets import REQUEST_BYTES
 from falconmq.embedded.actions import local
 from falconmq.errors import FalconMQError
+from falconmq.manager.access import check_open
 from falconmq.manager.positions import END, START
+from falconmq.manager.states import AccessType
 from falconmq.message import MessageId
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.reading_schemas import ARRIVAL_MAX
 from falconmq.service.requests import arrow
 from falconmq.service.requests.idempotency import Key
+from falconmq.service.requests.ranges import look_up
 from falconmq.service.web.problems import PartlySentError
 
-_STREAM: Final = columns.MEDIA_TYPE.encode()
+_STREAM: Final = table.MEDIA_TYPE.encode()
 _HEADERS: Final = {"GET": b"accept", "POST": b"content-type"}
 
 
@@ -62,15 +67,35 @@ async def browse(
     count: Annotated[
         int | None, Query(ge=0, description="At most so many; all if left out.")
     ] = None,
+    from_arrival: Annotated[
+        int | None,
+        Query(ge=0, lt=ARRIVAL_MAX, description="In the order of arrival, from here on."),
+    ] = None,
+    to_arrival: Annotated[
+        int | None, Query(ge=0, lt=ARRIVAL_MAX, description="Below this arrival number.")
+    ] = None,
+    columns: Annotated[
+        str | None, Query(description="Names with commas between them; all if left out.")
+    ] = None,
 ) -> StreamingResponse:
-    """The messages of a queue, in its order; they stay."""
-    await asyncio.to_thread(columns.load)
+    """The messages of a queue, in its order or in that of their arrival; they stay."""
+    await asyncio.to_thread(table.load)
+    chosen = None if columns is None else columns.split(",")
+    await asyncio.to_thread(table.schema_of, chosen)  # refuses what is no column
+    if from_arrival is not None or to_arrival is not None:
+        if after != START or count is not None:
+            raise HTTPException(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "a range of arrivals, or after and count; not both"
+            )
+        opened = control.engine.look(look_up, name)
+        start = 0 if from_arrival is None else from_arrival
+        stream = arrow.read_range(control.engine, opened, start, to_arrival, chosen)
+        return StreamingResponse(stream, media_type=table.MEDIA_TYPE)
     queue = await control.manager.queue(name)
-    local(queue.opened)  # a queue of another computer is refused before the stream begins
-    return StreamingResponse(
-        _closing(queue, arrow.browse(control.engine, queue, after=after, count=count)),
-        media_type=columns.MEDIA_TYPE,
-    )
+    # A queue of another computer, or one it may not read, is refused before the stream begins.
+    control.engine.look(check_open, local(queue.opened), AccessType.PEEK)
+    stream = arrow.browse(control.engine, queue, after=after, count=count, columns=chosen)
+    return StreamingResponse(_closing(queue, stream), media_type=table.MEDIA_TYPE)
 
 
 async def _closing(queue: aio.Queue, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -94,7 +119,7 @@ async def send(
     ] = None,
 ) -> dict[str, Any]:
     """Send a table of messages; durable when the answer comes. `body` is the column it needs."""
-    await asyncio.to_thread(columns.load)
+    await asyncio.to_thread(table.load)
     body = await _body(control, request)
     sent: list[MessageId] = []  # what a refusal leaves behind
     work = partial(_send, control, name, body, transaction, sent)

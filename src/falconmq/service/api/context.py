@@ -13,11 +13,17 @@ from falconmq import aio
 from falconmq.embedded.engine import Engine
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.events import EventLog
+from falconmq.service.access.principals import Principals
+from falconmq.service.configuration.sections import AUDIT_BYTES
 from falconmq.service.observation.observing import Watch
 from falconmq.service.operating.outgoing import Outgoing
+from falconmq.service.requests.audit import AuditLog
+from falconmq.service.requests.consumers import Consumers
 from falconmq.service.requests.expiring import Expiring
 from falconmq.service.requests.handles import Cursors, Handles
 from falconmq.service.requests.idempotency import Answers
+from falconmq.service.requests.ingest_stages import STAGED_BYTES
+from falconmq.service.requests.ingests import Ingests
 from falconmq.service.requests.leases import Leases
 from falconmq.service.requests.queue_names import QueueNames
 from falconmq.service.requests.transactions import Transactions
@@ -45,7 +51,8 @@ class Control:
         self.manager = manager
         self.status = status  # adds what only the service knows
         self.transport = transport
-        self.configuration = configuration  # None: it was not started from one
+        self.configuration: Configuration | None = None  # None: it was not started from one
+        self.principals = Principals()  # who callers are to the permissions of queues
         self.access = access  # tokens and log-ins; None: this directory is not served
         self.troubles = troubles  # why the service cannot work as it should
         self.reload = reload  # reads the configuration again; None: there is no service
@@ -58,8 +65,24 @@ class Control:
         self.leases = Leases(self.expiring)
         self.handles = Handles(self.engine, self.expiring, self.leases)
         self.cursors = Cursors(self.engine, self.expiring, self.leases, self.handles)
+        self.consumers = Consumers(self.engine, self.expiring)
         self.answers = Answers()  # of requests that may come twice
+        staged = STAGED_BYTES if configuration is None else configuration.http.staged_bytes
+        self.ingests = Ingests(self.engine, self.expiring, staged)
         self.names = QueueNames()  # of all queues, in their order
+        self.audit = AuditLog(self.engine, self._audit_bytes)
+        if configuration is not None:
+            self.configure(configuration)
+
+    def configure(self, configuration: Configuration) -> None:
+        """A configuration is in effect, the first one or another."""
+        self.configuration = configuration
+        self.principals = Principals(configuration.principals)
+
+    def _audit_bytes(self) -> int:
+        return (
+            AUDIT_BYTES if self.configuration is None else self.configuration.security.audit_bytes
+        )
 
     @property
     def engine(self) -> Engine:

@@ -32,6 +32,7 @@ from falconmq.service.operating.dead_letters import (
     walk,
 )
 from falconmq.service.requests.messages import to_json
+from falconmq.service.web.audited import note
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]
@@ -79,6 +80,7 @@ async def _work(control: Control, given: LettersRequest, work: Work) -> dict[str
     as_of = _now(control)
     page = await walk(control.engine, given, work, count=count_of(given), after=given.after)
     stayed = sum(1 for letter in page.items if letter["outcome"] == "stays")
+    note(given.queue or "", f"{len(page.items) - stayed} done, {stayed} stayed")
     return {
         "done": len(page.items) - stayed,
         "stayed": stayed,

@@ -38,7 +38,7 @@ from falconmq.service.web.callers import Caller
 from falconmq.service.web.problems import PartlySentError
 
 CALLER_GONE: Final = 499  # nobody reads it; what proxies write into their logs
-_PACKETS: Final[dict[str, Any]] = {
+PACKETS: Final[dict[str, Any]] = {
     bulk.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}
 }
 _SEND: Final = [Depends(require(Role.SEND))]
@@ -73,7 +73,7 @@ async def send(
     response_model=schemas.SendPacketsAnswer,
     status_code=HTTPStatus.CREATED,
     openapi_extra={
-        "requestBody": {"content": _PACKETS, "required": True},
+        "requestBody": {"content": PACKETS, "required": True},
         "parameters": [
             {"in": "header", "name": KEY_HEADER, "required": False, "schema": {"type": "string"}}
         ],
@@ -94,7 +94,7 @@ async def send_packets(
     queue, and a packet has a TransactionHeader if it is sent in a transaction, with any numbers.
     """
     key = scoped_key(request, request.headers.get(KEY_HEADER))
-    body = await _body(request)
+    body = await packets_of(request)
     work = partial(_send_packets, control, name, body, transaction)
     answer = await control.answers.once(key, (name, str(transaction), body), work)
     return Response(json.dumps(answer), HTTPStatus.CREATED, media_type="application/json")
@@ -103,7 +103,7 @@ async def send_packets(
 @router.post(
     "/queues/{name:path}/receive",
     response_model=schemas.ReceiveAnswer,
-    responses={HTTPStatus.OK: {"content": _PACKETS}},
+    responses={HTTPStatus.OK: {"content": PACKETS}},
     dependencies=_READ,
 )
 async def receive(
@@ -212,7 +212,7 @@ def _transaction(control: Control, wanted: bool | UUID | None) -> bool | Transac
     return control.transactions.use(wanted).use() if isinstance(wanted, UUID) else wanted
 
 
-async def _body(request: Request) -> bytes:
+async def packets_of(request: Request) -> bytes:
     """The packets of a request; no more is read than may come."""
     if request.headers.get("content-type") != bulk.MEDIA_TYPE:
         raise HTTPException(

@@ -11,7 +11,9 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, Depends, Query
 
 from falconmq import aio
+from falconmq.embedded.actions import local
 from falconmq.embedded.queue import QueueChanges
+from falconmq.manager.access import check_queue
 from falconmq.manager.model import UNLIMITED
 from falconmq.manager.states import QueuePrivacy
 from falconmq.service import schemas
@@ -20,6 +22,8 @@ from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import queue_json
 from falconmq.service.requests.finding import look_up
 from falconmq.service.web import problems
+from falconmq.service.web.audited import note
+from falconmq.wire.access_masks import MQSEC_GET_QUEUE_PROPERTIES
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _PAGE_MAX: Final = 10_000
@@ -51,6 +55,7 @@ async def get_queues(
 )
 async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dict[str, Any]:
     """Create a queue; 409 QUEUE_EXISTS if there is one of that name."""
+    note(target=given.name)
     values = given.model_dump(exclude_none=True, exclude={"name", "transactional"})
     if "privacy_level" in values:
         values["privacy_level"] = QueuePrivacy[values["privacy_level"]]
@@ -63,7 +68,9 @@ async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dic
 @router.get("/queues/{name:path}", response_model=schemas.QueueOut)
 async def get_queue(control: Given, name: str) -> dict[str, Any]:
     """One queue; nothing is opened for that."""
-    return queue_json(_look_up(control, name))
+    queue = _look_up(control, name)
+    control.engine.look(check_queue, local(queue.opened), MQSEC_GET_QUEUE_PROPERTIES)
+    return queue_json(queue)
 
 
 @router.patch("/queues/{name:path}", response_model=schemas.QueueOut, dependencies=_MANAGE)
@@ -76,6 +83,7 @@ async def update_queue(control: Given, name: str, given: schemas.QueueUpdate) ->
     if "privacy_level" in changes:
         changes["privacy_level"] = QueuePrivacy[changes["privacy_level"]]
     queue = _look_up(control, name)
+    note(details=", ".join(f"{key}={value}" for key, value in changes.items()))
     if changes:
         await queue.update(**cast("QueueChanges", changes))
     return queue_json(queue)

@@ -19,6 +19,7 @@ from falconmq.service.access import (
 )
 from falconmq.service.api.context import Control, Given
 from falconmq.service.schemas import Strict
+from falconmq.service.web.audited import note
 
 LIFETIME_MAX: Final = 100 * 366 * 86_400  # seconds; a longer time is a mistake of units
 
@@ -68,6 +69,7 @@ async def get_tokens(control: Given) -> dict[str, Any]:
 async def create_token(control: Given, given: CreateTokenRequest) -> dict[str, Any]:
     """Make a token. Its text is in this answer and nowhere else."""
     tokens = _tokens(control)
+    note(target=given.name, details=f"roles {', '.join(sorted(given.roles))}")
     try:
         text, token = tokens.create(given.name, given.roles, given.lifetime)
     except TokenExistsError as error:

@@ -9,7 +9,10 @@
     [log]          how much is told
     [http]         the port of the HTTP API and the web console
     [history]      what is remembered of messages that are gone
+    [events]       how long the store keeps what happened to messages
     [telemetry]    where spans go
+    [security]     whether permissions are obeyed, and the size of the audit log
+    [[principals]] who callers are, as SIDs
 
 Without a file everything has a default that works: the name of this computer, all its addresses,
 data under the user's data directory. Options of the command line win over variables of the
@@ -23,11 +26,14 @@ from falconmq.service.configuration.sections import (
     LEVELS,
     Computer,
     Configuration,
+    ConfiguredPrincipal,
     DeclaredQueue,
+    EventsSection,
     HistorySection,
     HttpSection,
     ManagerSection,
     Origin,
+    SecuritySection,
     Source,
     TelemetrySection,
     default_data_directory,
@@ -39,11 +45,14 @@ __all__ = [
     "LEVELS",
     "Computer",
     "Configuration",
+    "ConfiguredPrincipal",
     "DeclaredQueue",
+    "EventsSection",
     "HistorySection",
     "HttpSection",
     "ManagerSection",
     "Origin",
+    "SecuritySection",
     "Source",
     "TelemetrySection",
     "check",

@@ -36,6 +36,15 @@ _LISTS: Final = r"""
 # name = '.\private$\orders'
 # transactional = true                        # cannot be changed later
 # label = "orders of the web shop"
+
+# Who callers are: what the permissions of queues say of these SIDs holds for them, beside the role
+# of their token. A token that no principal names is bound by its role alone.
+# [[principals]]
+# name = "web-shop"
+# sid = "S-1-5-21-1004336348-1177238915-682003330-1601"
+# groups = ["Users"]                          # SIDs, or the names of well-known ones
+# tokens = ["web-shop"]                       # whoever shows one of these
+# socket = false                              # whoever uses the control socket
 """
 
 
@@ -116,7 +125,7 @@ def reference() -> str:
     parts.append("| `transactional` | true or false | Its kind; false if left out. |\n")
     for key, (_, takes, text) in QUEUE_PROPERTIES.items():
         parts.append(f"| `{key}` | {takes} | {text} |\n")
-    return "".join(parts)
+    return "".join([*parts, _REFERENCE_PRINCIPALS])
 
 
 def _row(setting: Setting) -> str:
@@ -173,4 +182,18 @@ Queues that are there after every start and every reload. One that is missing is
 is there gets the properties that are declared, and keeps the others. Another kind
 (`transactional`) is refused. Nothing is deleted.
 
+"""
+_REFERENCE_PRINCIPALS: Final = """
+## [[principals]]
+
+Who callers are, as SIDs. Both the role of a caller and the permissions of the queue must allow what
+it wants. A token that is named by no principal is bound by its role alone. A reload applies it.
+
+| key | takes | what it is for |
+|---|---|---|
+| `name` | text | How people, and `falconmq queue permissions`, call it. Needed. |
+| `sid` | SID | Who it is. Needed. |
+| `groups` | list of SIDs or names such as `Administrators` | What it is a member of. |
+| `tokens` | list of names of tokens | Whoever shows one of these is this principal. |
+| `socket` | true or false | Whoever uses the control socket is this principal. |
 """

@@ -23,7 +23,7 @@ Problems = list[ConfigurationError]
 def read_hosts(table: Table, problems: Problems) -> dict[str, tuple[str, ...]]:
     hosts = {}
     for name in table.keys():  # noqa: SIM118  # a Table
-        with _collected(problems):
+        with collected(problems):
             hosts[name.lower()] = table.addresses(name)
     return hosts
 
@@ -31,7 +31,7 @@ def read_hosts(table: Table, problems: Problems) -> dict[str, tuple[str, ...]]:
 def read_computers(tables: Iterable[Table], problems: Problems) -> tuple[Computer, ...]:
     computers: list[Computer] = []
     for table in tables:
-        with _collected(problems):
+        with collected(problems):
             computers.append(_computer(table, computers))
             problems += table.strangers()
     return tuple(computers)
@@ -53,7 +53,7 @@ def read_routes(
 ) -> dict[UUID, tuple[UUID, ...]]:
     routes: dict[UUID, tuple[UUID, ...]] = {}
     for table in tables:
-        with _collected(problems):
+        with collected(problems):
             to = table.text("to")
             destination = as_guid(to) or _identifier(table, "to", to, computers)
             hops = table.texts("via")
@@ -85,7 +85,7 @@ def read_queues(
 ) -> tuple[DeclaredQueue, ...]:
     queues: list[DeclaredQueue] = []
     for table in tables:
-        with _collected(problems):
+        with collected(problems):
             queue = _queue(table, computer, problems)
             problems += table.strangers()
             if any(queue.name == other.name for other in queues):
@@ -145,11 +145,11 @@ QUEUE_PROPERTIES: Final[dict[str, tuple[Callable[[Table, str], object], str, str
 def _queue(table: Table, computer: str, problems: Problems) -> DeclaredQueue:
     name = _path_name(table, computer)
     transactional = False
-    with _collected(problems):
+    with collected(problems):
         transactional = table.boolean("transactional", default=False)
     properties: dict[str, Any] = {}
     for key, (read, _, _) in QUEUE_PROPERTIES.items():
-        with _collected(problems):
+        with collected(problems):
             is_given, value = table.has(key), read(table, key)
             if is_given:
                 properties[key] = value
@@ -174,7 +174,7 @@ def _path_name(table: Table, computer: str) -> PathName:
 
 
 @contextmanager
-def _collected(problems: Problems) -> Iterator[None]:
+def collected(problems: Problems) -> Iterator[None]:
     """What is refused inside is one of the problems; the rest is still looked at."""
     try:
         yield

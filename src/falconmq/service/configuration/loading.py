@@ -16,13 +16,16 @@ from falconmq.service.configuration.lists import (
     read_queues,
     read_routes,
 )
+from falconmq.service.configuration.principals import read_principals, sddl
 from falconmq.service.configuration.sections import (
     NO_FILE,
     Configuration,
+    EventsSection,
     HistorySection,
     HttpSection,
     ManagerSection,
     Origin,
+    SecuritySection,
     Source,
     TelemetrySection,
 )
@@ -110,6 +113,9 @@ class _Reader:
             read_queues(self._tables("queues"), manager["name"], self._problems),
             self._sources,
             self._origin,
+            EventsSection(**self._section("events")),
+            SecuritySection(**self._section("security")),
+            read_principals(self._tables("principals"), self._problems),
         )
         self._check_router(configuration)
         return configuration, self._problems
@@ -149,6 +155,8 @@ class _Reader:
                 return table.computer_name(key)
             case Kind.URL:
                 return table.url(key)
+            case Kind.SDDL:
+                return sddl(table, key)
             case Kind.PATH:
                 return self._path(table, setting)
             case _:

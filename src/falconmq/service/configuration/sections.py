@@ -13,6 +13,8 @@ from uuid import UUID
 
 from falconmq.embedded.manager import DEFAULT_QUOTA_KILOBYTES
 from falconmq.embedded.queue import QueueChanges
+from falconmq.manager.access import Principal
+from falconmq.manager.event_keeping import DEFAULT_BYTES, DEFAULT_DAYS, Retention
 from falconmq.names import PathName
 from falconmq.transport.routing import StaticRouter
 from falconmq.transport.settings import PORT, TransportSettings
@@ -23,6 +25,9 @@ ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104  # peers must reach us; the log 
 CONTROL_SOCKET: Final = "control.sock"
 HTTP_PORT: Final = 8018
 NO_FILE: Final = "defaults"
+AUDIT_BYTES: Final = 16 << 20
+# Administrators: everything. All: look at properties and permissions. Who is known: create queues.
+MANAGER_PERMISSIONS: Final = "O:BAD:(A;;GA;;;BA)(A;;0x20020;;;WD)(A;;0x4;;;AU)"
 
 
 class Source(Enum):
@@ -67,6 +72,7 @@ class HttpSection:
     plain: bool = False  # HTTP without TLS for callers from other computers
     loopback_role: str = ""  # what callers from this computer may do without a token; "": nothing
     request_bytes: int = 16 << 20  # that the body of one request may have
+    staged_bytes: int = 1 << 30  # of messages that wait in memory for the commit of their batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,44 @@ class HistorySection:
 
 
 @dataclass(frozen=True, slots=True)
+class EventsSection:
+    """`[events]`: the log of what happens to messages, in the store."""
+
+    keep: bool = True
+    max_age_days: int = DEFAULT_DAYS
+    max_bytes: int = DEFAULT_BYTES
+    bodies: tuple[str, ...] = ()  # patterns of queues whose messages are kept whole
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(self.max_age_days, self.max_bytes, self.bodies)
+
+
+@dataclass(frozen=True, slots=True)
 class TelemetrySection:
     """`[telemetry]`: spans for OpenTelemetry."""
 
     enabled: bool = False
     endpoint: str = ""  # OTLP over HTTP; "": as OpenTelemetry's own variables say
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySection:
+    """`[security]`: whether permissions are obeyed, and what is written down of administration."""
+
+    access_control: bool = True
+    everyone_includes_anonymous: bool = True
+    manager_permissions: str = MANAGER_PERMISSIONS  # SDDL
+    audit_bytes: int = AUDIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredPrincipal:
+    """One of `[[principals]]`: somebody with SIDs, and how callers are known to be that one."""
+
+    principal: Principal
+    tokens: tuple[str, ...] = ()  # whoever shows one of these
+    socket: bool = False  # whoever uses the control socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +161,9 @@ class Configuration:
     queues: tuple[DeclaredQueue, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)  # "http.port"; left out: default
     origin: Origin = field(default_factory=Origin)
+    events: EventsSection = field(default_factory=EventsSection)
+    security: SecuritySection = field(default_factory=SecuritySection)
+    principals: tuple[ConfiguredPrincipal, ...] = ()
 
     @property
     def control_socket(self) -> Path:

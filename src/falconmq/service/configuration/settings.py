@@ -13,10 +13,13 @@ from typing import Final
 
 from falconmq.embedded.actions import default_computer_name
 from falconmq.embedded.manager import DEFAULT_QUOTA_KILOBYTES
+from falconmq.manager.event_keeping import DEFAULT_BYTES, DEFAULT_DAYS
 from falconmq.service.configuration.sections import (
     ALL_INTERFACES,
+    AUDIT_BYTES,
     HTTP_PORT,
     LEVELS,
+    MANAGER_PERMISSIONS,
     ROLES,
     default_data_directory,
 )
@@ -40,6 +43,7 @@ class Kind(Enum):
     SECONDS = "seconds"
     CHOICE = "one of"
     TEXTS = "list of texts"
+    SDDL = "security descriptor (SDDL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,11 @@ _HTTP: Final = (
         "http", "request_bytes", Kind.INTEGER, 16 << 20, least=1 << 16, most=1 << 30,
         unit="bytes", reloads=True, text="What the body of one request may have.",
     ),
+    Setting(
+        "http", "staged_bytes", Kind.INTEGER, 1 << 30, least=1 << 20, most=1 << 40,
+        unit="bytes", text="What messages may take in memory that wait for the commit of their "
+        "batch (ingests, the Spark sink).",
+    ),
 )  # fmt: skip
 
 _OTHERS: Final = (
@@ -151,6 +160,24 @@ _OTHERS: Final = (
         "the live view; 0: none.",
     ),
     Setting(
+        "events", "keep", Kind.BOOLEAN, True,
+        text="Whether the store keeps a log of what happens to messages, for `falconmq events` and "
+        "the pipeline.",
+    ),
+    Setting(
+        "events", "max_age_days", Kind.INTEGER, DEFAULT_DAYS, least=1, most=36_500, unit="days",
+        text="Events that are older leave the log.",
+    ),
+    Setting(
+        "events", "max_bytes", Kind.INTEGER, DEFAULT_BYTES, least=1 << 20, most=1 << 50,
+        unit="bytes", text="What the log may take; then the oldest events leave it.",
+    ),
+    Setting(
+        "events", "bodies", Kind.TEXTS, (),
+        text="Queues whose messages the log keeps whole, as patterns of their path names: "
+        "`.\\private$\\orders*`; journals and dead-letter queues by their own names.",
+    ),
+    Setting(
         "telemetry", "enabled", Kind.BOOLEAN, False,
         text="Whether messages make spans for OpenTelemetry; needs falconmq[telemetry].",
     ),
@@ -158,6 +185,24 @@ _OTHERS: Final = (
         "telemetry", "endpoint", Kind.URL, "",
         default_text="as OTEL_EXPORTER_OTLP_ENDPOINT says, else http://localhost:4318/v1/traces",
         text="Where spans are sent: OTLP over HTTP.",
+    ),
+    Setting(
+        "security", "access_control", Kind.BOOLEAN, True, reloads=True,
+        text="Whether the permissions of queues are obeyed; off is for emergencies.",
+    ),
+    Setting(
+        "security", "everyone_includes_anonymous", Kind.BOOLEAN, True, reloads=True,
+        text="Whether Everyone includes senders that nobody has verified.",
+    ),
+    Setting(
+        "security", "manager_permissions", Kind.SDDL, MANAGER_PERMISSIONS, reloads=True,
+        text="What the principals may do with the queue manager itself: create queues, read dead "
+        "letters and journals, administer.",
+    ),
+    Setting(
+        "security", "audit_bytes", Kind.INTEGER, AUDIT_BYTES, least=1 << 16, most=1 << 40,
+        unit="bytes", reloads=True,
+        text="What the audit log may take; then the oldest entries leave it.",
     ),
 )  # fmt: skip
 
@@ -231,7 +276,13 @@ def _transport(defaults: TransportSettings) -> Iterable[Setting]:
 
 
 SETTINGS: Final = (*_MANAGER, *_transport(TransportSettings()), *_HTTP, *_OTHERS)
-LISTS: Final = ("hosts", "computers", "routes", "queues")  # sections with keys of their own
+LISTS: Final = (
+    "hosts",
+    "computers",
+    "routes",
+    "queues",
+    "principals",
+)  # sections with keys of their own
 SECTIONS: Final = (*dict.fromkeys(setting.section for setting in SETTINGS), *LISTS)
 
 

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from falconmq.manager.states import QueuePrivacy
-from falconmq.service.configuration.sections import Configuration, DeclaredQueue, Source
+from falconmq.service.configuration.sections import (
+    Configuration,
+    ConfiguredPrincipal,
+    DeclaredQueue,
+    Source,
+)
 from falconmq.service.configuration.settings import SETTINGS, Setting
 
 
@@ -47,6 +52,18 @@ def effective(configuration: Configuration) -> dict[str, Any]:
             for to, hops in configuration.routes.items()
         ],
         "queues": [declared_json(queue) for queue in configuration.queues],
+        "principals": [principal_json(each) for each in configuration.principals],
+    }
+
+
+def principal_json(configured: ConfiguredPrincipal) -> dict[str, Any]:
+    principal = configured.principal
+    return {
+        "name": principal.name,
+        "sid": str(principal.user),
+        "groups": sorted(map(str, principal.groups)),
+        "tokens": list(configured.tokens),
+        "socket": configured.socket,
     }
 
 

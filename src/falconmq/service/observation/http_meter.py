@@ -16,12 +16,18 @@ _API: Final = "/api/v1/"
 # What a path below /api/v1 may begin with; the rest of it names things and is never a label.
 _SUBJECTS: Final = frozenset(
     {
+        "audit",
         "backup",
+        "certificates",
         "configuration",
+        "consumers",
         "cursors",
         "dead-letters",
+        "event-log",
         "events",
         "handles",
+        "ingests",
+        "keys",
         "leases",
         "manager",
         "messages",
@@ -38,7 +44,19 @@ _SUBJECTS: Final = frozenset(
         "why",
     }
 )
-_OF_A_QUEUE: Final = frozenset({"cursors", "handles", "messages", "packets", "purge", "receive"})
+_OF_A_QUEUE: Final = frozenset(
+    {
+        "arrivals",
+        "cursors",
+        "handles",
+        "messages",
+        "packets",
+        "permissions",
+        "plan",
+        "purge",
+        "receive",
+    }
+)
 _AT_THE_ROOT: Final = frozenset({"/healthz", "/readyz", "/metrics", "/login"})
 NO_ANSWER: Final = 499  # the caller went away first, as proxies write it
 

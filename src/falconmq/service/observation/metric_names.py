@@ -110,6 +110,12 @@ METRICS: Final = (
     Metric("falconmq_dead_letter_bytes", "gauge", "Bytes of the messages there.", _QUEUE),
     Metric("falconmq_journal_messages", "gauge", "Messages in the journal of the computer."),
     Metric("falconmq_journal_bytes", "gauge", "Bytes of the messages there."),
+    Metric(
+        "falconmq_consumer_behind_messages",
+        "gauge",
+        "Messages that a consumer has not acknowledged yet.",
+        ("consumer", "queue"),
+    ),
     Metric("falconmq_transactions", "gauge", "Transactions that have not ended.", ("state",)),
     # On the way to other queue managers
     Metric("falconmq_outgoing_messages", "gauge", "Messages that wait for delivery.", _DESTINATION),

@@ -8,6 +8,7 @@ the text of ten thousand queues.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import metadata
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
+from falconmq.errors import StoreError
 from falconmq.manager.events import EventKind
 from falconmq.service.observation.event_texts import class_text, queue_text
 from falconmq.service.observation.gauging import Heads, Numbers, gather
@@ -114,11 +116,19 @@ class Metrics:
             families.add("falconmq_http_requests_total", count, route, method, str(code))
         for route, histogram in meter.seconds.items():
             families.add_histogram("falconmq_http_request_seconds", histogram, route)
+        self._add_consumers(families)
         committer = control.engine.committer
         if isinstance(committer, GroupCommitter):
             _add_committer(families, committer)
         if isinstance(control.transport, Transport):
             _add_transport(families, control.transport)
+
+    def _add_consumers(self, families: Families) -> None:
+        with contextlib.suppress(StoreError):  # a damaged record: the list of consumers tells
+            for consumer in self._control.consumers.all():
+                for queue in consumer["queues"]:
+                    labels = consumer["name"], queue["queue"]
+                    families.add("falconmq_consumer_behind_messages", queue["behind"], *labels)
 
 
 def _add_committer(families: Families, committer: GroupCommitter) -> None:

@@ -24,10 +24,11 @@ from uuid import UUID
 
 from falconmq.embedded.engine import Engine
 from falconmq.errors import FalconMQError, MqStatus, QueueError, ReadError
+from falconmq.manager.access import check_open
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue
 from falconmq.manager.positions import MessagePosition
-from falconmq.manager.states import PositionState
+from falconmq.manager.states import AccessType, PositionState
 from falconmq.manager.storing import message_position_deleted
 from falconmq.message import MessageId
 from falconmq.service.explaining_schemas import LetterFilters, LettersRequest
@@ -180,10 +181,13 @@ def _numbers(queue: Queue, behind: int) -> Iterator[int]:
 
 def queues_of(core: QueueManagerCore, name: str | None) -> list[Queue]:
     """The dead-letter queues that are meant: the one named, or those of the system."""
-    if name is None:
-        return [core.dead_letter, core.transactional_dead_letter]
-    short = {"deadletter": core.dead_letter, "deadxact": core.transactional_dead_letter}
-    return [short.get(name.casefold()) or find_local(core, name)]
+    found = [core.dead_letter, core.transactional_dead_letter]
+    if name is not None:
+        short = {"deadletter": core.dead_letter, "deadxact": core.transactional_dead_letter}
+        found = [short.get(name.casefold()) or find_local(core, name)]
+    for queue in found:
+        check_open(core, queue, AccessType.PEEK)
+    return found
 
 
 # What is done with a letter
@@ -238,6 +242,7 @@ def redrive_to(target: str | None, *, dry_run: bool) -> Work:
 def delete(core: QueueManagerCore, position: MessagePosition) -> Json:
     """Take a letter away for good."""
     named = _named(position)
+    check_open(core, position.queue, AccessType.RECEIVE)
     if position.state is not PositionState.AVAILABLE:
         return {**named, "outcome": "stays", "problem": "a reader holds it"}
     message_position_deleted(core, position.queue, position, MessageClass.NACK_Q_PURGED)

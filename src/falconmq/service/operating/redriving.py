@@ -10,12 +10,13 @@ from __future__ import annotations
 from falconmq.embedded import actions
 from falconmq.embedded.actions import path_of
 from falconmq.errors import MqStatus, QueueError, ReadError, ResourceError, TransactionError
+from falconmq.manager.access import check_open
 from falconmq.manager.core import KILOBYTE, QueueManagerCore
 from falconmq.manager.events import EventKind
 from falconmq.manager.model import UNLIMITED, Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import PositionState, ShareMode
+from falconmq.manager.states import AccessType, PositionState, ShareMode
 from falconmq.manager.storing import remove_position
 from falconmq.manager.transactions import (
     abort_transaction,
@@ -55,6 +56,7 @@ def check(
 
     Nothing is changed. Only of a queue of ours it is known whether it would take the message.
     """
+    check_open(core, position.queue, AccessType.RECEIVE)
     _check_free(position)
     name = _target(position, target)
     queue = _queue_here(core, name)
@@ -156,4 +158,5 @@ def _remove(core: QueueManagerCore, position: MessagePosition, detail: str) -> N
             position.lookup_id,
             position.size,
             detail=detail,
+            about=position.message,
         )

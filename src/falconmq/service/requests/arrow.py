@@ -1,8 +1,9 @@
 """Bulk reading and sending as Arrow streams, page by page.
 
-Reading looks at a page of messages in one short turn and writes it down in a thread; the next page
-is looked at when the caller has taken this one. So a queue of a million messages costs the memory
-of one page, and messages come and go meanwhile: what is read is what is there when the walk passes.
+Reading looks at the places of a page in one short turn; a thread reads the messages and writes them
+down. The next page is looked at when the caller has taken this one. So a queue of a million
+messages costs the memory of one page, and messages come and go meanwhile: what is read is what is
+there when the walk passes, in the order of the queue or, for a range of them, of arrival numbers.
 
 Sending checks every row before the first message is sent.
 """
@@ -11,25 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from falconmq import aio
 from falconmq.client import arrow
 from falconmq.embedded import actions
-from falconmq.embedded.engine import Engine, Wait
-from falconmq.embedded.messages import from_position
-from falconmq.embedded.refusals import read_error
-from falconmq.errors import FalconMQError, MessageError, MqStatus
+from falconmq.embedded.engine import Engine
+from falconmq.errors import FalconMQError, MessageError
+from falconmq.manager.arrivals import Piece, Span
 from falconmq.manager.core import QueueManagerCore
-from falconmq.manager.model import ReadResult, Transaction
-from falconmq.manager.positions import START, MessagePosition
+from falconmq.manager.model import Transaction
+from falconmq.manager.positions import START
 from falconmq.manager.states import AccessType
 from falconmq.message import Message, MessageId
+from falconmq.service.requests import ranges
 from falconmq.service.requests.reading import durable
+from falconmq.service.requests.record_columns import records_to_batch
+from falconmq.service.requests.records import Page, PageReader, page_of
 
-PAGE_MESSAGES: Final = 2000
-PAGE_BYTES: Final = 4 << 20
+PAGE_MESSAGES: Final = 10_000
+PAGE_BYTES: Final = 16 << 20
 TURN_MESSAGES: Final = 500  # that are sent without letting others work
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -38,77 +41,101 @@ END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 async def browse(
-    engine: Engine, queue: aio.Queue, *, after: int = START, count: int | None = None
+    engine: Engine,
+    queue: aio.Queue,
+    *,
+    after: int = START,
+    count: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> AsyncIterator[bytes]:
     """An IPC stream of the messages behind a place, at most `count`; the schema comes always."""
-    schema = await asyncio.to_thread(arrow.schema)
-    yield schema.serialize().to_pybytes()
+    yield await asyncio.to_thread(_schema, columns)
     left = count
     while left is None or left > 0:
-        page = PAGE_MESSAGES if left is None else min(PAGE_MESSAGES, left)
-        positions = await _page(engine, queue, page, after)
-        if not positions:
+        wanted = PAGE_MESSAGES if left is None else min(PAGE_MESSAGES, left)
+        page = await _page(engine, queue, wanted, after)
+        if not page.span.pieces:
             break
-        yield await asyncio.to_thread(_write, positions, queue.name)
-        after = positions[-1].lookup_id
-        left = None if left is None else left - len(positions)
+        async for chunk in _batches(engine, page, queue.name, columns):
+            yield chunk
+        after = page.span.pieces[-1].lookup_ids[-1]
+        left = None if left is None else left - len(page.span)
     yield END_OF_STREAM
 
 
-async def _page(engine: Engine, queue: aio.Queue, count: int, after: int) -> list[MessagePosition]:
-    """Some messages behind a place, durable; none at the end."""
-    seen: list[MessagePosition] = []
-    wait = Wait(_nothing)
-    result, commit = engine.begin_read(wait, _look, queue.opened, count, after, seen)
-    engine.end_read(wait)
-    assert isinstance(result, ReadResult)
-    if result.status is not MqStatus.OK:
-        raise read_error(queue.opened, result.status, None)
-    if commit is not None:
-        await durable(engine, commit)
-    return seen
-
-
-def _look(
-    core: QueueManagerCore,
+async def read_range(
+    engine: Engine,
     opened: actions.Opened,
-    count: int,
-    after: int,
-    seen: list[MessagePosition],
-) -> ReadResult:
-    """Peek, without decoding; the position of the result is one that is still being written."""
-    queue = actions.local(opened)
-    actions.descriptor(core, opened, AccessType.PEEK)
-    positions, size = queue.positions, 0
-    unwritten = None
-    while len(seen) < count and size < PAGE_BYTES:
-        lookup_id = positions.after(after, peek=True)
-        position = None if lookup_id is None else positions.find(lookup_id, decode=False)
-        if position is None:
-            break
-        seen.append(position)
-        after = position.lookup_id
-        size += position.size
-        if position.is_written and not position.is_stored:
-            unwritten = position
-    return ReadResult(MqStatus.OK, unwritten)
+    start: int,
+    stop: int | None,
+    columns: Sequence[str] | None = None,
+) -> AsyncIterator[bytes]:
+    """An IPC stream of the messages with arrival numbers from `start` on, below `stop`.
+
+    In their order, and also those that a reader holds.
+    """
+    yield await asyncio.to_thread(_schema, columns)
+    if stop is None:
+        stop = await ranges.end_of(engine, opened)
+    async for page in ranges.pages(engine, opened, start, stop, PAGE_MESSAGES, None):
+        async for chunk in _batches(engine, page, opened.path_name, columns):
+            yield chunk
+    yield END_OF_STREAM
 
 
-def _write(positions: list[MessagePosition], queue: str) -> bytes:
-    """A record batch, as the stream has it."""
-    messages = [from_position(position) for position in positions]
-    stored = [position.message for position in positions]
-    beside = {
-        "arrival_number": [message.arrival_number for message in stored],
-        "arrived_at": [int(message.arrival_time * 1_000_000) for message in stored],
-        "size": [message.size for message in stored],
-    }
-    batch = arrow.messages_to_batch(messages, queue, beside=beside)
+def _schema(columns: Sequence[str] | None) -> bytes:
+    return bytes(arrow.schema_of(columns).serialize())
+
+
+async def _batches(
+    engine: Engine, page: Page, name: str, columns: Sequence[str] | None
+) -> AsyncIterator[bytes]:
+    reader = PageReader(engine.store, page, PAGE_BYTES)
+    while not reader.is_done:
+        chunk = await asyncio.to_thread(_write, reader, page, name, columns)
+        if chunk:
+            yield chunk
+
+
+def _write(reader: PageReader, page: Page, name: str, columns: Sequence[str] | None) -> bytes:
+    """A record batch, as the stream has it; nothing if all its messages are gone."""
+    rows = reader.read()
+    if not rows:
+        return b""
+    batch = records_to_batch(
+        rows.records,
+        rows.lookup_ids,
+        name,
+        locked=[lookup_id in page.locked for lookup_id in rows.lookup_ids],
+        columns=columns,
+    )
     return bytes(batch.serialize())
 
 
-def _nothing() -> None:
-    """A read of what is there never waits."""
+async def _page(engine: Engine, queue: aio.Queue, count: int, after: int) -> Page:
+    """Some messages behind a place in the order of the queue, durable; none at the end."""
+    engine.run(actions.descriptor, queue.opened, AccessType.PEEK)
+    return await ranges.look_durably(engine, _look, queue.opened, count, after)
+
+
+def _look(
+    core: QueueManagerCore,  # noqa: ARG001 - a look at the core
+    opened: actions.Opened,
+    count: int,
+    after: int,
+) -> Page:
+    """The places that a peek may see, without fetching them."""
+    queue = actions.local(opened)
+    positions = queue.positions
+    found: list[int] = []
+    while len(found) < count:
+        following = positions.after(after, peek=True)
+        if following is None:
+            break
+        found.append(following)
+        after = following
+    span = Span([Piece(0, found)] if found else [], after + 1)
+    return page_of(queue, span, is_by_arrival=False)
 
 
 # Sending

@@ -14,11 +14,12 @@ from falconmq.embedded.engine import Engine, Wait
 from falconmq.embedded.refusals import check_same_kind, read_error
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager import transactions
+from falconmq.manager.access import check_move, check_open
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue, ReadResult, Transaction
 from falconmq.manager.positions import END, START, MessagePosition
 from falconmq.manager.reading import seek_with_id
-from falconmq.manager.states import PositionState, SeekAction
+from falconmq.manager.states import AccessType, PositionState, SeekAction
 from falconmq.manager.storing import message_position_deleted, move_message
 from falconmq.service.requests.finding import find_local, open_local
 from falconmq.service.requests.peeking import ANSWER_BYTES
@@ -63,7 +64,7 @@ async def message_at(engine: Engine, name: str, lookup_id: int) -> MessagePositi
 
 def delete(core: QueueManagerCore, name: str, lookup_id: int) -> None:
     """An administrator takes one message away: as a purge does it, its sender is told so."""
-    queue = _readable(core, name)
+    queue = _readable(core, name, AccessType.RECEIVE)
     position = _free(core, queue, lookup_id)
     message_position_deleted(core, queue, position, MessageClass.NACK_Q_PURGED)
 
@@ -81,6 +82,7 @@ def move(
     destination = actions.local(other)
     if destination.is_internal:
         raise _internal(destination)
+    check_move(core, source, destination)
     if owner is not None:
         transactions.check_usage(source, owner, receiving=True)
     if (source.parent or source) is not (destination.parent or destination):
@@ -151,10 +153,11 @@ def _free(core: QueueManagerCore, queue: Queue, lookup_id: int) -> MessagePositi
     return position
 
 
-def _readable(core: QueueManagerCore, name: str) -> Queue:
+def _readable(core: QueueManagerCore, name: str, access: AccessType = AccessType.PEEK) -> Queue:
     queue = find_local(core, name)
     if queue.is_internal:
         raise _internal(queue)
+    check_open(core, queue, access)
     return queue
 
 

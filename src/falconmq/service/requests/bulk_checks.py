@@ -37,20 +37,18 @@ _CIPHERS: Final = frozenset(
 )
 
 
-def check_packet(packet: UserMessage) -> None:
-    """Refuse what no sender may send, and what only a queue manager fills in."""
+def check_packet(packet: UserMessage, *, keep_ids: bool = False) -> None:
+    """Refuse what no sender may send, and what only a queue manager fills in.
+
+    With `keep_ids` a queue manager has filled it in, when the message was sent for the first time.
+    """
     base, user, properties = packet.base, packet.user, packet.properties
     base_flags, user_flags = base.flags, user.flags
     if base_flags & (SESSION_HEADER | BASE_RESERVED_FLAGS):
         raise MessageError("packet", f"BaseHeader.Flags {base_flags:#06x} has bits of no sender")
     if user_flags & (RESERVED_FLAGS | HTTP) or packet.extra:
         raise MessageError("packet", "it has headers or flags that a sender does not send")
-    if user.source_queue_manager != NULL_GUID or user.message_id or user.sent_time:
-        raise MessageError(
-            "packet",
-            "SourceQueueManager, MessageID and SentTime are not zero",
-            hint="the queue manager fills them in",
-        )
+    _check_identity(packet, keep_ids=keep_ids)
     message_class = properties.message_class
     if message_class and not (is_custom(message_class) and is_sendable(message_class)):
         raise MessageError(
@@ -67,6 +65,24 @@ def check_packet(packet: UserMessage) -> None:
         raise MessageError("trace", "TR needs a DebugHeader")
     if not _is_plain(packet):
         _check_thoroughly(packet)
+
+
+def _check_identity(packet: UserMessage, *, keep_ids: bool) -> None:
+    user = packet.user
+    if keep_ids and (user.source_queue_manager == NULL_GUID or not user.message_id):
+        raise MessageError(
+            "packet",
+            "SourceQueueManager or MessageID is zero",
+            hint="keep_ids is for messages that were sent before; leave it out for new ones",
+        )
+    if not keep_ids and (
+        user.source_queue_manager != NULL_GUID or user.message_id or user.sent_time
+    ):
+        raise MessageError(
+            "packet",
+            "SourceQueueManager, MessageID and SentTime are not zero",
+            hint="the queue manager fills them in",
+        )
 
 
 def _check_delivery(packet: UserMessage) -> None:

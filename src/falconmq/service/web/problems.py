@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from falconmq.errors import FalconMQError, MqStatus, QueueError
+from falconmq.security.problems import CertificateExistsError, UnknownEntryError
 
 MEDIA_TYPE: Final = "application/problem+json"
 FAMILIES: Final = FalconMQError.__module__
@@ -72,6 +73,17 @@ class NotKnownError(FalconMQError):
     """An id of something that is not open here, or not any more."""
 
 
+class EventsLostError(FalconMQError):
+    """Events that have left the log: a reader came too late. MSMQ has no status for that."""
+
+    def __init__(self, start: int, first: int) -> None:
+        super().__init__(
+            f"events {start} to {first - 1} are gone: the log begins with number {first}",
+            status=MqStatus.INVALID_PARAMETER,
+            hint=f"go on from {first}; max_age_days and max_bytes of [events] keep them longer",
+        )
+
+
 class PartlySentError(FalconMQError):
     """A message was refused, and those before it were sent outside a transaction."""
 
@@ -83,10 +95,12 @@ class PartlySentError(FalconMQError):
 
 def code_of(error: FalconMQError) -> HTTPStatus:
     """The HTTP status that an error is answered with."""
-    if isinstance(error, QueueNotEmptyError):
+    if isinstance(error, QueueNotEmptyError | CertificateExistsError):
         return HTTPStatus.CONFLICT
-    if isinstance(error, NotKnownError):
+    if isinstance(error, NotKnownError | UnknownEntryError):
         return HTTPStatus.NOT_FOUND
+    if isinstance(error, EventsLostError):
+        return HTTPStatus.GONE
     return _STATUSES.get(error.status, HTTPStatus.BAD_REQUEST)
 
 
@@ -124,6 +138,11 @@ def problem(
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FalconMQError)
+    return refused(error)
+
+
+def refused(error: FalconMQError) -> JSONResponse:
+    """An error of ours as an answer."""
     sent = error.sent if isinstance(error, PartlySentError) else None
     return problem(
         code_of(error), str(error), error.status, error.hint, family=family_of(error), sent=sent

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from falconmq.embedded.actions import path_of
+from falconmq.manager.arrivals import count_from
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind, EventLog
 from falconmq.manager.model import UNLIMITED, OutgoingQueue, Queue
@@ -16,6 +17,7 @@ from falconmq.manager.reading import MAY_RECEIVE
 from falconmq.manager.states import PositionState, QueueType
 from falconmq.manager.storing import time_to_be_received_deadline
 from falconmq.service.observation.event_texts import message_id_text
+from falconmq.service.requests.consumer_records import all_records
 from falconmq.service.why.outgoing_facts import Answer, answers
 
 if TYPE_CHECKING:
@@ -45,6 +47,15 @@ class Stream:
     number: int
     reject_count: int
     seconds: float  # since the last message
+
+
+@dataclass(frozen=True, slots=True)
+class Consuming:
+    """A consumer that reads the queue by arrival numbers."""
+
+    name: str
+    behind: int  # messages that it has not acknowledged
+    seconds: float | None  # since it acknowledged; None: it never did
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,7 @@ class QueueFacts:
     expires_seconds: float | None = None  # until the first of them does
     streams: tuple[Stream, ...] = ()
     refusals: tuple[Answer, ...] = ()
+    consumers: tuple[Consuming, ...] = ()
 
     @property
     def messages(self) -> int:
@@ -118,6 +130,7 @@ def queue_facts(core: QueueManagerCore, queue: Queue, holders: Holders) -> Queue
         expires_seconds=expiring[0] if expiring else None,
         streams=_streams(queue, now),
         refusals=() if events is None else _refusals(events, queue, now),
+        consumers=tuple(_consumers(core, queue, now)),
     )
 
 
@@ -158,6 +171,14 @@ def _streams(queue: Queue, now: float) -> tuple[Stream, ...]:
         )
         for info in queue.incoming_transfers
     )
+
+
+def _consumers(core: QueueManagerCore, queue: Queue, now: float) -> Iterator[Consuming]:
+    for name, record in all_records(core):
+        place = record.places.get(queue.number)
+        if place is not None:
+            seconds = None if place.updated is None else max(0.0, now - place.updated)
+            yield Consuming(name, count_from(queue, place.next), seconds)
 
 
 def _refusals(events: EventLog, queue: Queue, now: float) -> tuple[Answer, ...]:

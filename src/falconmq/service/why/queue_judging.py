@@ -7,7 +7,7 @@ from typing import Final
 
 from falconmq.service.why.explanation import Cause, Explanation, Fact, Kind, Severity
 from falconmq.service.why.outgoing_judging import sentence
-from falconmq.service.why.queue_facts import Holding, QueueFacts
+from falconmq.service.why.queue_facts import Consuming, Holding, QueueFacts
 from falconmq.service.why.words import age, ago, class_hint, messages, reason_words, size, waits
 
 POISON_ABORTS: Final = 3  # a message that was given back so often is probably not readable
@@ -229,10 +229,16 @@ def _facts(facts: QueueFacts) -> list[Fact]:
         journal = f"{messages(facts.journal_messages)}, {size(facts.journal_bytes)}"
         found.append(Fact("journal", journal))
     found += [Fact("held by", f"{h.holder}: {messages(h.messages)}") for h in facts.holdings]
+    found += [Fact("consumer", _progress(consumer)) for consumer in facts.consumers]
     found += [
         Fact("stream", f"of {s.sender}: number {s.number}, {ago(s.seconds)}") for s in facts.streams
     ]
     return found
+
+
+def _progress(consumer: Consuming) -> str:
+    last = "never" if consumer.seconds is None else ago(consumer.seconds)
+    return f"{consumer.name}: {messages(consumer.behind)} behind, acknowledged {last}"
 
 
 def _moment(seconds: float | None, facts: QueueFacts) -> str:

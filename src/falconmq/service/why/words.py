@@ -22,7 +22,8 @@ _CLASS_HINTS: Final[Mapping[int, str]] = {
     MessageClass.NACK_REACH_QUEUE_TIMEOUT: "see why the way is closed, or give messages a longer "
     "time_to_reach_queue",
     MessageClass.NACK_Q_EXCEED_QUOTA: "let the readers of that queue catch up, or raise its quota",
-    MessageClass.NACK_ACCESS_DENIED: "give the sender the right to write to that queue",
+    MessageClass.NACK_ACCESS_DENIED: "give the sender the right to send there: falconmq queue "
+    "permissions grant QUEUE Anonymous send",
     MessageClass.NACK_HOP_COUNT_EXCEEDED: "the routes go in a circle: check [[routes]]",
     MessageClass.NACK_BAD_SIGNATURE: "the queue takes signed messages only",
     MessageClass.NACK_BAD_ENCRYPTION: "the receiver cannot read encrypted bodies",

@@ -1,0 +1,1 @@
+"""The jobs of `falconmq pipeline`: each a few functions from tables to tables, and a `run`."""
