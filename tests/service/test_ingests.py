@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,8 @@ def test_a_crash_in_the_commit_leaves_the_messages_and_the_record_or_neither(
         store.fail_commit(durable=is_durable)
         with pytest.raises(BaseException):  # noqa: B017, PT011  # the process ends in the middle
             await bench.commit(1, *parts)
+        with contextlib.suppress(BaseException):  # its threads must not outlive it
+            bench.manager.close()
 
     on_a_loop(before())
     store.crash()
