@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from falconmq.manager.model import OutgoingQueue
 from falconmq.service.configuration import Configuration, ManagerSection
 from falconmq.service.daemon import Service, start_hosted_engine
 from falconmq.store import MemoryStore
-from falconmq.transport.settings import TransportSettings
+from falconmq.transport.settings import PORT, TransportSettings
 
 ORDERS = r".\private$\orders"
 PATIENCE = 20.0  # seconds until a test gives up
@@ -26,7 +28,11 @@ _numbers = itertools.count(11)
 def loopback() -> str:
     """An address that no other test and no other test run uses at this moment."""
     process = os.getpid()
-    return f"127.{next(_numbers) % 240 + 10}.{process >> 8 & 255}.{process & 255}"
+    while True:
+        address = f"127.{next(_numbers) % 240 + 10}.{process >> 8 & 255}.{process & 255}"
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((address, PORT))
+            return address
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:
