@@ -33,7 +33,7 @@ def wide_stage() -> Iterator[Stage]:
 @pytest.fixture
 def narrow_stage() -> Iterator[Stage]:
     """A daemon that takes two sessions at a time, and closes them soon if nothing happens."""
-    with Stage.started(sessions_max=2, cleanup_interval=0.5, ping_answered=True) as stage:
+    with Stage.started(sessions_max=2, cleanup_interval=2.0, ping_answered=True) as stage:
         yield stage
 
 

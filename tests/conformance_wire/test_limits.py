@@ -24,7 +24,8 @@ from tests.conformance_wire.stage import Stage
 
 PING_PORT: Final = 3527
 NOT_SERVER, REFUSED = 1, 2  # Ping.Flags
-IDLE: Final = 0.5  # cleanup_interval of the narrow stage
+IDLE: Final = 2.0  # cleanup_interval of the narrow stage
+ATTEMPTS: Final = 10
 GUID: Final = bytes(range(16))
 
 
@@ -106,20 +107,36 @@ def _until_welcome(datagrams: socket.socket, stage: Stage) -> None:
 def test_a_session_without_messages_is_closed_and_one_with_messages_is_not(
     narrow_stage: Stage,
 ) -> None:
-    with Play.calling(narrow_stage) as busy, Play.calling(narrow_stage) as idle:
+    # A computer that has no time for this test for as long as a session may be idle proves nothing.
+    assert any(_only_the_idle_one_is_closed(narrow_stage) for _ in range(ATTEMPTS))
+
+
+def _only_the_idle_one_is_closed(stage: Stage) -> bool:
+    """False if the busy session could not be kept busy."""
+    with asking(stage) as datagrams:
+        _until_welcome(datagrams, stage)
+    with Play.calling(stage) as busy, Play.calling(stage) as idle:
         # given two sessions
-        begun = time.monotonic()
         opened(2)(busy)
+        spoke = begun = time.monotonic()
         opened(2)(idle)
-        still_open(busy)
         # when on one of them nothing happens, then it ends without a word
-        while idle.read(0.05) is None:
-            still_open(busy)
-            assert time.monotonic() < begun + PATIENCE
+        while True:
+            try:
+                still_open(busy)
+            except (AssertionError, ConnectionError):
+                if time.monotonic() - spoke < IDLE * 0.9:
+                    raise
+                return False
+            spoke = time.monotonic()
+            assert spoke < begun + PATIENCE
+            if idle.read(0.05) is not None:
+                break
         assert idle.read(0) in (b"", None)
         assert time.monotonic() - begun >= IDLE * 0.9
         # and the other one lives on
         still_open(busy)
+        return True
 
 
 @pytest.mark.requirement("QB-A43-01")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import socket
 from contextlib import ExitStack
 
@@ -419,3 +420,21 @@ def test_the_session_ends_when_the_service_stops() -> None:
             await until(lambda: session.state is SessionState.CLOSED)
 
     run(main())
+
+
+def test_a_connection_that_comes_while_the_service_stops_is_not_lost() -> None:
+    async def main() -> None:
+        with socket.socket() as caller:
+            async with serving() as service:
+                caller.connect((address_of(service), PORT))
+                # given a loop that has accepted the connection and made no link of it yet
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert not service.network.links
+                service.network.stop_accepting()
+            # when the service is gone, then the connection is too
+            caller.setblocking(False)
+            assert await is_shut_out(caller)
+
+    run(main())
+    gc.collect()  # a socket that nobody closed would be named here

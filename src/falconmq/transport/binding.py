@@ -39,6 +39,7 @@ CLOSING_SECONDS: Final = 5.0
 _WARN_SECONDS: Final = 60.0  # between two lines about the same address and reason
 _WARNED_MAX: Final = 1000  # addresses remembered for that
 _KEEPALIVE_SECONDS: Final = 120
+_TICKS_TO_ACCEPT: Final = 3  # turns of the loop from an accepted socket to its link
 _T = TypeVar("_T")
 
 _log = logging.getLogger("falconmq.transport")
@@ -259,7 +260,11 @@ class AsyncioNetwork:
 
     def stop_accepting(self) -> None:
         if self._server is not None:
-            self._server.close()
+            # asyncio loses a socket that it accepted just before its server is closed: first
+            # nothing new, then, behind what the loop has under way already, the end.
+            for listening in self._server.sockets:
+                self._loop.remove_reader(listening.fileno())
+            self._loop.call_soon(self._server.close)
         for datagrams in (self._answering, self._asking):
             if datagrams is not None:
                 datagrams.close()
@@ -276,6 +281,8 @@ class AsyncioNetwork:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _ in range(_TICKS_TO_ACCEPT):
+            await asyncio.sleep(0)
         deadline = self._loop.time() + seconds
         while self._links and self._loop.time() < deadline:
             await asyncio.sleep(0.01)
