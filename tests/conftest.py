@@ -18,6 +18,9 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "falconmq"))
 
 
+# Streams and jobs of a few rows: Java should not spend its time on compiling well.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Real processes, browsers and time-outs: whole folders and modules that `make check` leaves out.
 SLOW = (
     "cli/test_completion.py",

@@ -14,6 +14,7 @@ import pytest
 from falconmq.wire.user_message import UserMessage
 from tests.conformance_wire import packets
 from tests.conformance_wire.exchange import (
+    ORDER_ACK,
     Exchange,
     Late,
     Step,
@@ -30,7 +31,6 @@ from tests.conformance_wire.stage import FAR, Stage
 
 PA, PR, NA, NR = 1, 2, 4, 8  # MessagePropertiesHeader.Flags
 REACHED, RECEIVED, PURGED, DELETED, TOO_LATE = 0x0002, 0x4000, 0xC001, 0xC000, 0xC002
-ORDER_ACK: Final = 0x00FF
 FENCE: Final = 0x0FE0CE00  # the MessageID of the message that is answered last
 
 

@@ -14,6 +14,7 @@ from falconmq.wire.session_ack import SessionAck
 from falconmq.wire.user_message import UserMessage
 from tests.conformance_wire import packets
 from tests.conformance_wire.exchange import (
+    ORDER_ACK,
     Exchange,
     Late,
     Part,
@@ -34,7 +35,7 @@ from tests.conformance_wire.stage import Stage
 
 S1, S2 = 0x5000_0000_0000_0001, 0x5000_0000_0000_0002  # TimeStamp high, Ordinal low
 LATER: Final = 0x5000_0001_0000_0000  # a later TimeStamp with a lower Ordinal
-ORDER_ACK, ACK_RECEIVE = 0x00FF, 0x4000
+ACK_RECEIVE = 0x4000
 Place = tuple[int, int, int]  # TxSequenceID, number, previous number
 
 # Rows of the guide's 6.6: what came before, what comes, whether it is taken, what is told.

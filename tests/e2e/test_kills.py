@@ -153,9 +153,8 @@ def test_a_thousand_messages_survive_three_faults(estate: Estate) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 3])
-def test_ten_thousand_messages_survive_twelve_faults(estate: Estate, seed: int) -> None:
-    flow(estate, count=5000, faults=12, seed=seed)
+def test_ten_thousand_messages_survive_twelve_faults(estate: Estate) -> None:
+    flow(estate, count=5000, faults=12, seed=2)
 
 
 def test_messages_over_a_hub_survive_its_death(estate: Estate) -> None:

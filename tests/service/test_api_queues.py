@@ -107,13 +107,13 @@ def test_a_wrong_question_is_refused(api: Api, query: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_ten_thousand_queues_is_found(controlled: ControlledManager, api: Api) -> None:
+def test_a_page_of_thousands_of_queues_is_found(controlled: ControlledManager, api: Api) -> None:
     manager = controlled.blocking
-    for number in range(10_000):
+    for number in range(3_000):
         manager.create_queue(rf".\private$\q{number:05}")
     api.get("/queues?count=1")
-    page = api.get("/queues?count=100&after=.%5Cprivate%24%5Cq09899&contains=q")
-    assert names(page)[0] == r".\private$\q09900"
+    page = api.get("/queues?count=100&after=.%5Cprivate%24%5Cq02899&contains=q")
+    assert names(page)[0] == r".\private$\q02900"
     assert page["next"] is None
 
 

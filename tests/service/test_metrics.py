@@ -275,12 +275,12 @@ async def _create_many(service: Service, count: int) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_queues_are_scraped(tmp_path: Path) -> None:
+def test_thousands_of_queues_are_scraped(tmp_path: Path) -> None:
     async def main() -> None:
         async with observed(tmp_path) as (service, http):
-            await _create_many(service, 10_000)
+            await _create_many(service, 2_000)
             text = (await http.get("http://service/metrics")).text
-            assert text.count("falconmq_queue_messages{") >= 10_000
+            assert text.count("falconmq_queue_messages{") >= 2_000
 
     asyncio.run(asyncio.wait_for(main(), 250))
 

@@ -9,13 +9,30 @@ from falconmq.simulation.run import run_seed
 from falconmq.transport.history import MessageIdHistory
 
 SEEDS = 500
+# Seeds that notice a mistake which few do: tried first, for time is short. If the simulator draws
+# other runs one day, the search finds another.
+TRIED_FIRST = {
+    "acknowledge before the sync": 23,
+    "do not count the hops": 42,
+    "forget at a restart what was prepared": 9,
+    "forget at a restart who waits for a FinalAck": 158,
+    "forget the duplicate history": 9,
+    "forget the streams of a deleted queue": 82,
+    "keep incoming streams in memory only": 7,
+    "keep no dead letter of what finds its queue full": 39,
+    "keep the duplicate history in memory only": 9,
+    "lose what is to be passed on": 6,
+    "say in an OrderAck what is not durable": 122,
+    "take for done what there is no room for": 33,
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mistake_in_the_protocol_is_noticed(name: str) -> None:
+    seeds = (TRIED_FIRST.get(name, 1), *range(1, SEEDS + 1))
     with mutated(name):
-        noticed = next((seed for seed in range(1, SEEDS + 1) if run_seed(seed).problem), None)
+        noticed = next((seed for seed in seeds if run_seed(seed).problem), None)
     assert noticed is not None
     # and it is the mistake that was noticed: without it the same seed is fine
     assert not run_seed(noticed).problem
