@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from falconmq.client.doors import Door, chosen
+from falconmq.client.doors import Door, chosen, from_anywhere
 from falconmq.errors import FalconMQError, MqStatus
 
 
@@ -40,6 +40,15 @@ def test_a_url_says_where_the_service_is(
 def test_a_data_directory_or_its_socket_is_a_door_too(url: str, path: str) -> None:
     door = Door.parse(url)
     assert (door.socket, door.shown) == (Path(path), str(Path(path).parent))
+
+
+def test_a_relative_path_is_made_absolute_for_those_who_run_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert from_anywhere("unix:data") == f"unix:{tmp_path}/data"
+    for url in ("unix:/data", "unix:///data", "http://sales02:8018", "unix:", ""):
+        assert from_anywhere(url) == url
 
 
 @pytest.mark.parametrize(

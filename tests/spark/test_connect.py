@@ -28,11 +28,18 @@ with session(remote="local[2]") as spark:
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     print(*sorted(row["body"] for row in spark.read.parquet(sys.argv[3] + "/out").collect()))
+
+    from falconmq.spark.jobs import archive, ledger
+    from falconmq.spark.tables import Lake
+    lake = Lake(sys.argv[3] + "/lake")
+    options = archive.Options(urls=(sys.argv[1],))
+    print(archive.run(spark, lake, options, lambda progress: None).written["bronze/events"])
+    print(ledger.run(spark, lake, ledger.Options(), lambda progress: None).read)
 """
 
 
 @pytest.mark.slow
-def test_queues_are_read_and_consumed_over_spark_connect(estate: Estate, tmp_path: Path) -> None:
+def test_queues_are_read_consumed_and_archived_over_spark_connect(estate: Estate, tmp_path: Path) -> None:
     daemon = estate.manager("A").start()
     daemon.create_queue("orders")
     daemon.client.send(path("orders"), [{"text": str(number)} for number in range(6)])
@@ -44,5 +51,6 @@ def test_queues_are_read_and_consumed_over_spark_connect(estate: Estate, tmp_pat
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["0 1 2 3 4 5", "0 1 2 3 4 5"]
+    # six messages that arrived and were received
+    assert run.stdout.splitlines() == ["0 1 2 3 4 5", "0 1 2 3 4 5", "12", "12"]
     assert daemon.count("orders") == 0

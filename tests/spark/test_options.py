@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -117,6 +118,7 @@ def test_other_names_and_other_sources() -> None:
 def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FALCONMQ_DATA", "/d")
     assert parsed().places == (Place("unix:/d"),)
+    assert parsed(url="unix:e").places == (Place(f"unix:{Path.cwd()}/e"),)
     monkeypatch.setenv("FALCONMQ_URL", "http://a")
     monkeypatch.setenv("FALCONMQ_TOKEN", "secret")
     assert parsed().places == (Place("http://a", "secret"),)

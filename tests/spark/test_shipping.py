@@ -43,6 +43,7 @@ from falconmq.spark.session import session
 settings = {
     "spark.pyspark.python": sys.argv[1],
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.driver.memory": "512m",
 }
 with session(master="local-cluster[1,1,512]", settings=settings) as spark:
@@ -59,6 +60,13 @@ with session(master="local-cluster[1,1,512]", settings=settings) as spark:
 
     for row in frame.select("label").mapInArrow(places, "place string").collect():
         print(row["place"])
+
+    from falconmq.spark.jobs import archive, ledger
+    from falconmq.spark.tables import Lake
+    lake = Lake("lake")
+    options = archive.Options(urls=(sys.argv[2],))
+    print(archive.run(spark, lake, options, lambda progress: None).written["bronze/events"])
+    print(ledger.run(spark, lake, ledger.Options(), lambda progress: None).read)
 """
 
 
@@ -94,7 +102,7 @@ def test_what_tasks_run_needs_nothing_that_executors_lack(
 
 
 @pytest.mark.slow
-def test_a_cluster_reads_queues_without_falconmq_installed(
+def test_a_cluster_reads_queues_and_runs_jobs_without_falconmq_installed(
     lean_python: Path, estate: Estate, tmp_path: Path
 ) -> None:
     daemon = estate.manager("A").start()
@@ -110,7 +118,8 @@ def test_a_cluster_reads_queues_without_falconmq_installed(
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    bodies, *places = run.stdout.splitlines()
+    bodies, *places, archived, followed = run.stdout.splitlines()
+    assert (archived, followed) == ("6", "6")
     assert bodies == "0 1 2 3 4 5"
     assert places
     assert all(".zip" in place for place in places)

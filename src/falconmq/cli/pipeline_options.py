@@ -98,7 +98,9 @@ def manager_urls(managers: Managers, place: Place) -> tuple[str, ...]:
                 "--manager and --url, --data or --config are two ways to say it",
                 "give --manager for each of them",
             )
-        return tuple(managers.manager)
+        from falconmq.client.doors import from_anywhere  # noqa: PLC0415 - `--help` is quick
+
+        return tuple(from_anywhere(url) for url in managers.manager)
     return (manager_url(place),)
 
 

@@ -57,7 +57,8 @@ def run_jobs(engine: Engine, jobs: list[Start], *, as_json: bool = False) -> int
             interrupt_between_steps() as interrupt,
         ):
             work = Work(spark, Lake(engine.lake), stopping(tell, interrupt))
-            done.extend(job(work) for job in jobs)
+            with told_errors():  # Spark can say what is wrong only as long as it runs
+                done.extend(job(work) for job in jobs)
     if as_json:
         print_json([asdict(summary) for summary in done] if len(jobs) > 1 else asdict(done[0]))
         return 0

@@ -114,6 +114,14 @@ def chosen(url: str | None, token: str | None) -> tuple[Door, str | None]:
     return Door.parse(named), token or os.environ.get("FALCONMQ_TOKEN") or None
 
 
+def from_anywhere(url: str) -> str:
+    """The same place for processes that run in other folders: a path is made absolute."""
+    scheme, _, path = url.partition(":")
+    if scheme != "unix" or not path or path.startswith("/"):
+        return url
+    return f"unix:{Path(path).expanduser().absolute()}"
+
+
 def _socket(url: str, parts: SplitResult) -> Path:
     if parts.netloc or not parts.path:
         raise _refuse(url, "a socket has a path and no host")

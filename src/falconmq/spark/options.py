@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from falconmq.client.doors import from_anywhere
 from falconmq.client.ranges import PATIENCE
 from falconmq.spark.option_table import (
     BROWSE,
@@ -137,7 +138,9 @@ def _places(values: Mapping[str, Any]) -> tuple[Place, ...]:
     if len(tokens) < len(urls):
         tokens = tokens * len(urls)
     ca_file = values.get("caFile")
-    return tuple(Place(url, token, ca_file) for url, token in zip(urls, tokens, strict=True))
+    return tuple(
+        Place(from_anywhere(url), token, ca_file) for url, token in zip(urls, tokens, strict=True)
+    )
 
 
 def _check(options: SourceOptions, values: Mapping[str, Any]) -> None:

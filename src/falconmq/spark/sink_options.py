@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from falconmq.client.doors import from_anywhere
 from falconmq.client.ingests import PATIENCE_SECONDS, STAGE_SECONDS
 from falconmq.client.packets import REQUEST_BYTES
 from falconmq.errors import FalconMQError
@@ -161,7 +162,7 @@ class SinkOptions:
         if "queue" not in values:
             raise refuse("no queue is named", r"give the option queue, '.\private$\orders' for one")
         options = cls(
-            url=values.get("url") or _default_url(),
+            url=from_anywhere(values.get("url") or _default_url()),
             queue=values["queue"],
             token=values.get("token") or os.environ.get("FALCONMQ_TOKEN") or None,
             ca_file=values.get("caFile"),

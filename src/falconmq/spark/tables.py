@@ -154,7 +154,7 @@ class Table:
         """Write rows that do not count yet: `settle` makes them."""
         folder = f"{BATCH}={self._next_sequence():08d}-{secrets.token_hex(4)}"
         target = self._data / folder
-        writer = frame.select(*self.columns).write.mode("errorifexists")
+        writer = frame.select(*self.columns).write.mode("error")
         if self.spec.partition_by:
             writer = writer.partitionBy(*self.spec.partition_by)
         writer.parquet(str(target))
