@@ -44,14 +44,24 @@ _COMPARE: Final[Mapping[FilterOperator, Callable[[Any, Any], bool]]] = MappingPr
 
 @dataclass(frozen=True, slots=True)
 class AttributeFilter:
-    """One expression of a filter (DM-3.1.7.1.20-04)."""
+    """One expression of a filter (DM-3.1.7.1.20-04).
+
+    An attribute that holds a list equals a single value when the list contains it: that is how a
+    directory finds the queue managers of a site.
+    """
 
     name: str
     operator: FilterOperator
     value: object
 
     def matches(self, row: Row) -> bool:
-        return self.name in row and _COMPARE[self.operator](row[self.name], self.value)
+        if self.name not in row:
+            return False
+        value = row[self.name]
+        if isinstance(value, list) and not isinstance(self.value, list):
+            is_in = self.value in value
+            return is_in if self.operator is FilterOperator.EQUALS else not is_in
+        return _COMPARE[self.operator](value, self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,8 @@ class QueueManager(DirectoryObject):
     foreign_system: bool = False
     full_path: str = ""
     site_identifiers: list[UUID] = field(default_factory=list)
+    connected_network_identifiers: list[UUID] = field(default_factory=list)  # of MSMQ 1.0 and 2.0
+    network_addresses: bytes = b""  # TA_ADDRESS one behind the other, of MSMQ 1.0
     out_routing_server_identifiers: list[UUID] = field(default_factory=list)
     in_routing_server_identifiers: list[UUID] = field(default_factory=list)
     directory_server: bool = False
@@ -142,8 +144,8 @@ class Site(DirectoryObject):
     kind: ClassVar[ObjectKind | None] = ObjectKind.SITE  # DM-3.1.1.7-09
     name: str = ""
     primary_site_controller: str = ""
-    intra_site_replication_interval: int = 0
-    inter_site_replication_interval: int = 0
+    intra_site_replication_interval: int = 2
+    inter_site_replication_interval: int = 10
     full_path: str = ""
     foreign_site: bool = False
     public_signing_keys: bytes = b""
@@ -191,6 +193,7 @@ class ConnectedNetwork(DirectoryObject):
     type_name: ClassVar[str] = "ConnectedNetwork"
     kind: ClassVar[ObjectKind | None] = ObjectKind.CONNECTED_NETWORK  # DM-3.1.1.9-02
     name: str = ""
+    network_protocol: int = 1  # 1 IP, 3 IPX, 5 foreign
     security: SecurityDescriptor | None = None
 
 

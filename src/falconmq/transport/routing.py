@@ -1,7 +1,8 @@
 """Where the messages for a queue go next (MQQB 3.1.7.4, 3.1.7.5).
 
 A `Router` answers two questions: which queue manager has a queue, and over which queue managers it
-is reached. `StaticRouter` answers from a table in the configuration; the directory will be another.
+is reached. `StaticRouter` answers from a table in the configuration, `directory.routing` from sites
+and links in the directory.
 """
 
 from __future__ import annotations
@@ -16,26 +17,12 @@ from uuid import UUID
 
 from falconmq.errors import DirectoryError, MqStatus
 from falconmq.manager.model import NULL_UUID
+from falconmq.manager.next_hops import Destination, NextHopName, direct_destination
 from falconmq.names import DirectFormatName, PrivateFormatName, SingleFormatName
-from falconmq.names import Protocol as DirectProtocol
+
+__all__ = ["Destination", "NextHopName", "Router", "StaticRouter"]
 
 _HOST_NAME: Final = re.compile(r"[\w.-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """What Get Destination Info finds: a host for a direct name, else a queue manager."""
-
-    host_name: str
-    queue_manager: UUID | None = None  # None: the name is direct, QB-3.1.7.4-02
-
-
-@dataclass(frozen=True, slots=True)
-class NextHopName:
-    """A queue manager that takes the message a step further, before its name is resolved."""
-
-    queue_manager: UUID
-    host_name: str
 
 
 class Router(Protocol):
@@ -72,9 +59,7 @@ class StaticRouter:
     def get_destination_info(self, name: SingleFormatName) -> Destination | None:
         match name:
             case DirectFormatName():
-                if name.protocol not in (DirectProtocol.TCP, DirectProtocol.OS):
-                    return None  # HTTP goes another way, IPX and SPX none
-                return Destination(name.address)  # QB-3.1.7.4-02, QB-3.1.7.4-07
+                return direct_destination(name)  # QB-3.1.7.4-02, QB-3.1.7.4-07
             case PrivateFormatName():
                 return Destination("", name.computer)  # QB-3.1.7.4-06, QB-3.1.7.4-07
             case _:

@@ -1,0 +1,178 @@
+"""The server's side of change notification: the owner hears that it should look again (MQCN 3.2).
+
+    start       open the notification queue, read all own public queues once: what was told while
+                nobody listened is lost, for notifications are express
+    a message   dequeued at once, handled when the throttle says so
+    a run       one message after the other; what needs a directory that is away is tried again
+
+One bad message never ends the loop: it is counted by its reason, logged, and gone. Senders hear
+nothing; that is the protocol.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from falconmq.directory.notification import ReceivingSettings, notify_queue
+from falconmq.directory.notification_handling import DirectoryAwayError, Handler
+from falconmq.directory.notification_throttle import Throttle
+from falconmq.errors import FalconMQError, MqStatus
+from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.directory_backend import DirectoryBackend
+from falconmq.manager.model import OpenQueueDescriptor, ReadResult, WaitingRead
+from falconmq.manager.opening import close_queue, open_queue
+from falconmq.manager.reading import dequeue_message
+from falconmq.manager.record import StoredMessage
+from falconmq.manager.states import AccessType, ShareMode
+
+RETRY_SECONDS: Final = 60.0  # of a directory that was away, as the Directory Online Timer
+_TAG: Final = "change notifications"
+
+_log = logging.getLogger("falconmq.directory")
+
+
+class ChangeNotificationServer:
+    """Receives notifications for one queue manager. The core's timers drive it.
+
+    `directories`: those that a notification may name by their servers (`Handler`).
+    """
+
+    def __init__(
+        self,
+        core: QueueManagerCore,
+        settings: ReceivingSettings | None = None,
+        directories: Mapping[str, DirectoryBackend] = MappingProxyType({}),
+    ) -> None:
+        self.core = core
+        self.settings = ReceivingSettings() if settings is None else settings
+        self._handler = Handler(core, self.settings, directories)
+        self._throttle: Throttle[StoredMessage] = Throttle(self.settings)
+        self._descriptor: OpenQueueDescriptor | None = None
+        self._waiting: WaitingRead | None = None
+        self._postponed: list[StoredMessage] = []
+        self._must_reload = False
+        self._is_retrying = False
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What came of the notifications: what was done, and each reason of a refusal."""
+        return self._handler.counters
+
+    @property
+    def is_running(self) -> bool:
+        return self._descriptor is not None
+
+    @property
+    def pending(self) -> int:
+        """Notifications that came and wait for the next run."""
+        return self._throttle.pending
+
+    def start(self) -> None:
+        """Open the notification queue and listen; without a directory there is nothing to hear."""
+        if not self.core.directory.is_integrated:  # CN-3.2.3-02
+            return
+        try:
+            self._descriptor = open_queue(
+                self.core,
+                notify_queue(self.core.identifier),  # CN-3.2.3-03
+                AccessType.RECEIVE,  # CN-3.2.3-04
+                ShareMode.DENY_NONE,  # CN-3.2.3-05
+                internal=True,
+            )
+        except FalconMQError as error:  # CN-3.2.3-07
+            _log.error("change notifications are off problem=%s", error)
+            return
+        queue = self._descriptor.queue
+        assert queue is not None, "a single name was opened"
+        queue.arrival_watchers.append(self._ring)
+        self._reload()
+        self.receive()
+
+    def stop(self) -> None:
+        """Let go of the queue. What waits for a run is lost; the next start reads everything."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        if descriptor.queue is not None:
+            descriptor.queue.arrival_watchers.remove(self._ring)
+        close_queue(self.core, descriptor)
+        self._waiting = None  # closing has ended it
+
+    def receive(self) -> None:
+        """Take what is in the queue; the last Dequeue Message waits for the next (CN-3.2.5-07)."""
+        while self._descriptor is not None:
+            found = self._dequeue(self._descriptor)
+            if isinstance(found, WaitingRead):
+                self._waiting = found
+                return
+            if found.status is not MqStatus.OK or found.position is None:
+                return  # the queue is gone
+            self._arrived(found.position.message)
+
+    def _dequeue(self, descriptor: OpenQueueDescriptor) -> ReadResult | WaitingRead:
+        """How the last wait ended, or a new one, for as long as it takes (CN-3.2.3-09)."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return dequeue_message(self.core, descriptor, tag=_TAG)
+        return waiting if waiting.result is None else waiting.result
+
+    def _ring(self) -> None:
+        """A message comes. It is there when the event that brought it has ended."""
+        self.core.timers.after(self.core.clock.monotonic(), 0, self.receive)
+
+    def _arrived(self, message: StoredMessage) -> None:
+        self.counters["received"] += 1
+        if self.settings.is_immediate:  # CN-1.6-05
+            self._handle(message)
+            return
+        now = self.core.clock.monotonic()
+        is_first = self._throttle.deadline is None
+        self._throttle.arrived(message, now)
+        if is_first and self._throttle.deadline is not None:
+            self.core.timers.after(now, self._throttle.deadline - now, self._run)
+
+    def _run(self) -> None:
+        run = self._throttle.run(self.core.clock.monotonic())
+        self.counters["runs"] += 1
+        if run.is_reload:
+            _log.warning("change notifications came as a flood: all public queues are read again")
+            self._reload()
+        for message in run.items:
+            self._handle(message)
+
+    def _handle(self, message: StoredMessage) -> None:
+        """Handle a message, or keep it until the directory is back (A15)."""
+        try:
+            self._handler.handle(message)
+        except DirectoryAwayError:
+            self.counters["postponed"] += 1
+            self._postponed.append(message)
+            if len(self._postponed) >= self.settings.flood:  # remember only that there were many
+                self._postponed.clear()
+                self._must_reload = True
+            self._retry_later()
+
+    def _reload(self) -> None:
+        try:
+            self._handler.reload()
+        except DirectoryAwayError:
+            self._must_reload = True
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        if not self._is_retrying:
+            self._is_retrying = True
+            self.core.timers.after(self.core.clock.monotonic(), RETRY_SECONDS, self._retry)
+
+    def _retry(self) -> None:
+        self._is_retrying = False
+        messages, self._postponed = self._postponed, []
+        must_reload, self._must_reload = self._must_reload, False
+        if must_reload:
+            self._reload()
+        for message in messages:
+            self._handle(message)

@@ -1,0 +1,186 @@
+"""The ways of an enterprise: what the transport asks, answered from the directory (MQBR).
+
+`DirectoryRouter` reads the map of the enterprise when it starts and every hour, and decides by it
+alone (`routing_choice`). It answers from memory: a directory that is away changes nothing but that
+news comes later. What it has to ask for, the owner of a public queue, it remembers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from falconmq.directory.routing_choice import (
+    DEFAULT_OPTIONS,
+    Route,
+    RoutingOptions,
+    choose_route,
+    trace_route,
+)
+from falconmq.directory.routing_explaining import explain, find_faults
+from falconmq.directory.routing_map import RoutingMap
+from falconmq.directory.routing_reading import read_routing_map
+from falconmq.errors import DirectoryError
+from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.directory import read_directory
+from falconmq.manager.directory_backend import equals
+from falconmq.manager.next_hops import Destination, NextHopName, direct_destination
+from falconmq.manager.states import DirectoryResult
+from falconmq.names import (
+    ConnectorFormatName,
+    DirectFormatName,
+    PrivateFormatName,
+    PublicFormatName,
+    SingleFormatName,
+)
+
+QUERY_TIMER_SECONDS: Final = 3600.0  # QueueManager Query Timer, MQBR 3.1.2.1
+RETRY_SECONDS: Final = 60.0  # after a failure, and between looks for somebody unknown
+OWNER_SECONDS: Final = 3600.0  # how long the owner of a public queue is not asked for again
+_OWNERS_MAX: Final = 10_000
+
+_log = logging.getLogger("falconmq.directory")
+
+
+class DirectoryRouter:
+    """A `Router` of the transport, over the directory of a queue manager.
+
+    `hosts` says where queue managers are whose names in the directory nobody can resolve.
+    """
+
+    def __init__(
+        self,
+        core: QueueManagerCore,
+        options: RoutingOptions = DEFAULT_OPTIONS,
+        hosts: Mapping[UUID, str] = MappingProxyType({}),
+    ) -> None:
+        self.core = core
+        self.options = options
+        self.hosts = hosts
+        self.map = RoutingMap()
+        self.faults: list[str] = []  # of the map, for an administrator
+        self.problem = ""  # why the map could not be read last time
+        self._tried_at: float | None = None
+        self._owners: OrderedDict[UUID, tuple[UUID, float]] = OrderedDict()
+
+    def start(self) -> None:
+        """Read the map, and read it again and again (QueueManager Query Timer, MQBR 3.1.6.1)."""
+        is_read = self.refresh()
+        seconds = QUERY_TIMER_SECONDS if is_read else RETRY_SECONDS
+        self.core.timers.after(self._now, seconds, self.start)
+
+    def refresh(self) -> bool:
+        """Read the map now; if that cannot be, the old one stays. Whether it could be read."""
+        self._tried_at = self._now
+        try:
+            found = read_routing_map(
+                self.core.directory, foreign_penalty=self.options.foreign_penalty
+            )
+        except DirectoryError as error:
+            self.problem = str(error)
+            _log.warning("routing map not read, the old one stays problem=%s", error)
+            return False
+        self.use(found)
+        return True
+
+    def use(self, found: RoutingMap) -> None:
+        """Decide by this map from now on; a host may have read it beside its loop."""
+        before, self.faults = set(self.faults), find_faults(found)
+        for fault in self.faults:
+            if fault not in before:  # each once, not every hour
+                _log.warning("routing map has a fault: %s", fault)
+        self.map, self.problem = found, ""
+
+    # What the transport asks
+
+    def get_destination_info(self, name: SingleFormatName) -> Destination | None:
+        """Get Destination Info, MQQB 3.1.7.4; None if nobody knows."""
+        match name:
+            case DirectFormatName():
+                return direct_destination(name)
+            case PrivateFormatName():
+                return Destination("", name.computer)
+            case PublicFormatName():
+                return self._public_destination(name.queue)
+            case ConnectorFormatName():
+                return self._public_destination(name.connector)
+            case _:
+                return None
+
+    def get_next_hops(self, queue_manager: UUID) -> Sequence[NextHopName]:
+        """Get Next Hops, MQQB 3.1.7.5, the best first; none if there is no way."""
+        hops = self.route_to(queue_manager).hops  # QB-3.1.7.5-02
+        hosts = [(hop, self._host_of(hop)) for hop in hops]
+        return [NextHopName(hop, host) for hop, host in hosts if host]  # QB-3.1.7.5-03
+
+    # What people ask
+
+    def route_to(self, queue_manager: UUID) -> Route:
+        """The next step to a queue manager, with its reason."""
+        if queue_manager not in self.map.machines:
+            self._look_again()
+        return choose_route(self.map, self.core.identifier, queue_manager, self.options)
+
+    def explain(self, queue_manager: UUID) -> str:
+        """Why messages for a queue manager go where they go, for `falconmq why`."""
+        reason = explain(self.map, self.route_to(queue_manager))
+        if self.problem:
+            return f"{reason} The directory could not be read: {self.problem}."
+        return reason
+
+    def trace(self, queue_manager: UUID) -> list[Route]:
+        """The whole way, as this map has it."""
+        return trace_route(self.map, self.core.identifier, queue_manager, self.options)
+
+    def _public_destination(self, queue: UUID) -> Destination | None:
+        """The owner of a queue in the directory, not the queue itself (QB-3.1.7.4-03 to -05)."""
+        owner = self._owner_of(queue)
+        return None if owner is None else Destination(self._host_of(owner), owner)
+
+    def _look_again(self) -> None:
+        """Somebody unknown may be new. Invented names cost the directory one reading a minute."""
+        if self._tried_at is None or self._now >= self._tried_at + RETRY_SECONDS:
+            self.refresh()
+
+    def _host_of(self, queue_manager: UUID) -> str:
+        machine = self.map.machines.get(queue_manager)
+        return self.hosts.get(queue_manager) or ("" if machine is None else machine.host_name)
+
+    def _owner_of(self, queue: UUID) -> UUID | None:
+        """The queue manager that has a public queue: its parent in the directory (guide 8.5)."""
+        if queue in self.core.public:
+            return self.core.identifier
+        known = self._owners.get(queue)
+        if known is not None and self._now < known[1] + OWNER_SECONDS:
+            return known[0]
+        result, row = read_directory(self.core, "Queue", equals("identifier", queue))
+        if result is not DirectoryResult.SUCCESS:
+            if self.core.is_directory_offline and known is not None:
+                return known[0]  # the best we know until the directory is back
+            self._owners.pop(queue, None)
+            return None
+        owner = row.get("queue_manager_identifier")
+        if not isinstance(owner, UUID):
+            owner = self._find_computer(str(row.get("computer_name", "")))
+        if owner is not None:
+            self._remember(queue, owner)
+        return owner
+
+    def _find_computer(self, name: str) -> UUID | None:
+        result, row = read_directory(self.core, "QueueManager", equals("computer_name", name))
+        found = row.get("identifier") if result is DirectoryResult.SUCCESS else None
+        return found if isinstance(found, UUID) else None
+
+    def _remember(self, queue: UUID, owner: UUID) -> None:
+        self._owners[queue] = owner, self._now
+        self._owners.move_to_end(queue)
+        if len(self._owners) > _OWNERS_MAX:
+            self._owners.popitem(last=False)
+
+    @property
+    def _now(self) -> float:
+        return self.core.clock.monotonic()
