@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from falconmq.body import encode_xml
 from falconmq.wire.sddl import format_sddl
 from falconmq.wire.ta_address import encode_ta_addresses
 from fuzz.conversations import conversations
+from fuzz.examples import encoded, examples
 from tests.strategies import (
     captures,
     keys,
@@ -27,38 +27,12 @@ from tests.strategies import (
 )
 
 VECTORS: Final = Path(__file__).parent.parent / "tests" / "vectors"
-_EXAMPLES: Final = 20
 
 
 def frames() -> list[bytes]:
     """The frames of MS-MQQB section 4.1; the damaged one as far as it is published."""
     document = json.loads((VECTORS / "mqqb-frames.json").read_text(encoding="utf-8"))
     return [bytes.fromhex(frame["hex"]) for frame in document["frames"]]
-
-
-def examples(strategy: SearchStrategy[Any], to_bytes: Callable[[Any], bytes]) -> list[bytes]:
-    """The same examples of a strategy on every run."""
-    found: list[bytes] = []
-
-    @settings(
-        max_examples=_EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def collect(value: Any) -> None:
-        found.append(to_bytes(value))
-
-    collect()
-    return found
-
-
-def encoded(value: Any) -> bytes:
-    data: bytes = value.encode()
-    return data
 
 
 def _capture(stream: bytes) -> bytes:
