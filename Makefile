@@ -7,12 +7,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORK := .work
 FUZZ_SECONDS ?= 600
+EXCHANGES ?= 1000000
+SEED ?= 1
 ROUNDS ?= 200
 SEEDS ?= 1-20000
 JOBS ?= 2
 WORKERS ?= 3
 
-.PHONY: help setup demo test check lint conformance crash kill simulate fuzz bench reference clean
+.PHONY: help setup demo test check lint conformance crash kill simulate fuzz hostile bench reference clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -29,6 +31,7 @@ demo: setup ## three queue managers at work, one is killed, Spark draws what hap
 test: setup lint ## everything that has to pass: all tests, conformance, half a minute of fuzzing
 	@mkdir -p $(WORK)
 	@tools/install-chromium.sh
+	@tools/install-slapd.sh
 	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
 	$(BIN)/python -m fuzz.run --seconds 30
@@ -36,11 +39,12 @@ test: setup lint ## everything that has to pass: all tests, conformance, half a 
 check: setup lint ## what to run before a commit: lint, types, imports, fast tests
 	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) -m "not slow"
 
-lint: setup ## ruff, ruff format, mypy --strict, import contracts
+lint: setup ## ruff, ruff format, mypy --strict, import contracts, dependencies
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.audit_dependencies
 
 conformance: setup ## prove the requirement rows, print the report, write docs/conformance.md
 	@mkdir -p $(WORK)
@@ -61,7 +65,10 @@ fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) i
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
 	$(BIN)/python -m fuzz.api --examples 300
 
-bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers, pipeline
+hostile: setup ## hostile peers against a running daemon, until it has read EXCHANGES (1000000) packets
+	$(BIN)/python -m fuzz.peers --exchanges $(EXCHANGES) --seed $(SEED)
+
+bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers, pipeline, directory
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.embedded
@@ -71,6 +78,7 @@ bench: setup ## the measured claims: codec, store, embedded queues, queue manage
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.archive
 	$(BIN)/python -m benchmarks.capture
+	$(BIN)/python -m benchmarks.directory
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

@@ -79,6 +79,7 @@ DEFAULTS: list[tuple[str, object, list[str]]] = [
     ("lookup_id", None, []),
     ("abort_count", 0, []),
     ("move_count", 0, []),
+    ("sender_id_type", SenderIdType.SID, ["DM-3.1.1.12-101"]),
 ]
 
 
@@ -367,6 +368,8 @@ def test_a_signature_needs_a_known_hash() -> None:
     Message(hash_algorithm=0x9999)
     with pytest.raises(MessageError, match="hash_algorithm"):
         Message(hash_algorithm=0x9999, signature=b"s")
+    with pytest.raises(MessageError, match="hash_algorithm"):
+        Message(hash_algorithm=0x9999, authentication_level=AuthenticationLevel.SIG20)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +388,7 @@ def test_a_signature_needs_a_known_hash() -> None:
             marks=pytest.mark.requirement("MQ-2.2.20.6-06"),
         ),
         (bytes.fromhex("020100000000000512000000"), SenderIdType.SID, False),
-        (b"", SenderIdType.SID, False),
+        (b"", SenderIdType.SID, True),  # that of whoever sends it
         (bytes(16), SenderIdType.QUEUE_MANAGER, True),
         pytest.param(
             bytes(15),

@@ -40,6 +40,7 @@ from falconmq.names import (
     parse_format_name,
 )
 from falconmq.serialization import from_user_message, to_user_message
+from falconmq.wire.security_header import ENCRYPTED_BODY, SENDER_ID_NONE, SENDER_ID_TYPE
 from falconmq.wire.session_header import SessionHeader
 from falconmq.wire.user_message import UserMessage
 from tests.strategies.messages import Sending, messages, sendings
@@ -609,11 +610,26 @@ def test_a_private_body_sets_eb(level: PrivacyLevel, number: int, name: str) -> 
     assert from_user_message(packet).privacy_level is level
 
 
-def test_a_body_that_is_not_encrypted_yet_is_not_sent_as_private() -> None:
+def test_a_body_without_a_key_says_that_it_is_to_be_encrypted() -> None:
     message = plain_message()
     message.privacy_level = PrivacyLevel.BASE
-    with pytest.raises(MessageError, match="was not encrypted"):
-        send(message)
+    packet = send(message)
+    assert packet.properties.privacy_level == PrivacyLevel.BASE
+    assert packet.security is None
+    message.sender_certificate = b"certificate"
+    packet = send(message)
+    assert packet.security is not None
+    assert not packet.security.flags & ENCRYPTED_BODY
+
+
+def test_a_sender_that_is_still_to_be_named_is_not_in_a_packet() -> None:
+    message = plain_message()
+    assert message.sender_id_type is SenderIdType.SID
+    assert send(message).security is None
+    message.sender_certificate = b"certificate"
+    packet = UserMessage.decode(send(message).encode())
+    assert packet.security is not None
+    assert packet.security.flags & SENDER_ID_TYPE == SENDER_ID_NONE
 
 
 @pytest.mark.requirement("DM-3.1.7.1.31-49")
@@ -991,6 +1007,7 @@ def test_a_missing_header_leaves_the_defaults() -> None:
     expected.id = MessageId.of(SOURCE, 0x1234)
     expected.sent_time = 0x65000001
     expected.time_to_reach_queue = 345600
+    expected.sender_id_type = SenderIdType.NONE  # nobody is named: DM-3.1.1.12-102
     assert expected == PLAIN
 
 

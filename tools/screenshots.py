@@ -17,8 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
+
 from falconmq import Journal, Message
 from falconmq.manager.events import EventKind
+from falconmq.service.access import Role
 from falconmq.service.console.drawing import message_link, queue_link, trace_link
 from falconmq.service.observation.event_texts import message_id_text
 from falconmq.service.observation.sampling import totals
@@ -27,7 +30,7 @@ from tests.console.site import Site
 
 DOCS: Final = Path(__file__).parent.parent / "docs" / "images" / "console"
 LARGEST: Final = 200_000  # bytes of one picture
-_IN_DOCS: Final = ("queue", "message", "dead-letters", "trace")  # and the overview
+_IN_DOCS: Final = ("queue", "message", "dead-letters", "trace", "permissions", "audit")
 _WIDE: Final = {"width": 1280, "height": 860}
 _PHONE: Final = {"width": 360, "height": 740}
 _ORDER: Final = (
@@ -35,6 +38,18 @@ _ORDER: Final = (
     '<Line Sku="A-100" Quantity="3"/><Line Sku="B-220" Quantity="12"/></Order>'
 )
 _PATIENCE: Final = 20.0  # seconds
+_DOMAIN: Final = "S-1-5-21-1004336348-1177238915-682003330"
+_PRINCIPALS: Final = f"""
+[[principals]]
+name = "web-shop"
+sid = "{_DOMAIN}-1001"
+tokens = ["web-shop"]
+[[principals]]
+name = "billing"
+sid = "{_DOMAIN}-1002"
+groups = ["Administrators"]
+tokens = ["billing"]
+"""
 
 
 def main() -> int:
@@ -60,9 +75,10 @@ def _estate() -> Iterator[Site]:
     """SALES01 with a peer that takes messages, and one that is not there."""
     with ExitStack() as stack:
         places = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
-        site = stack.enter_context(Site(places[0], loopback_role="manage"))
+        site = stack.enter_context(Site(places[0], loopback_role="manage", more=_PRINCIPALS))
         peer = stack.enter_context(Site(places[1], name="BERLIN"))
         _fill(site, peer)
+        _administer(site)
         _give_history(site)
         yield site
 
@@ -100,6 +116,32 @@ def _fill(site: Site, peer: Site) -> None:
         audit.send(letter)
     _until(lambda: manager.dead_letter.count >= 3)
     _until(lambda: manager.transactional_dead_letter.count >= 6)
+
+
+def _administer(site: Site) -> None:
+    """Something for the audit log and the permissions: what was done, and what was refused."""
+    orders = "/api/v1" + queue_link(r".\private$\orders")
+    rights = [
+        {"who": "web-shop", "rights": ["send"]},
+        {"who": "billing", "rights": ["receive", "get-properties"]},
+    ]
+    certificate = {"user": f"{_DOMAIN}-1001"}
+    with _caller(site, site.token(Role.MANAGE, name="operator")) as client:
+        sddl = "D:(D;;0x3;;;AN)(A;;GA;;;BA)(A;;0x24;;;WD)"
+        client.put(f"{orders}/permissions", json={"sddl": sddl})
+        client.patch(f"{orders}/permissions", json={"grant": rights})
+        client.patch(orders, json={"journaling": True})
+        client.post("/api/v1/queues", json={"name": r".\private$\orders"})
+        client.post("/api/v1/tokens", json={"name": "web-shop", "roles": ["send"]})
+        client.post("/api/v1/certificates", json=certificate)
+    with _caller(site, site.token(Role.READ, name="dashboard")) as client:
+        client.delete(orders)
+    with _caller(site, f"fmq_0123456789ab_{'x' * 43}") as client:
+        client.get("/api/v1/queues")
+
+
+def _caller(site: Site, token: str) -> httpx.Client:
+    return httpx.Client(base_url=site.url, headers={"Authorization": f"Bearer {token}"})
 
 
 def _send_away(site: Site, address: str, name: str, label: str) -> None:
@@ -162,6 +204,10 @@ def _pages(site: Site) -> dict[str, str]:
         "charts": "/charts",
         "configuration": "/configuration",
         "tokens": "/tokens",
+        "permissions": queue_link(orders.name, "permissions"),
+        "manager-permissions": "/permissions",
+        "keys": "/keys",
+        "audit": "/audit",
         "error": "/queues/nothing",
     }
 

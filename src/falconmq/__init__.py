@@ -44,11 +44,15 @@ from falconmq.manager.states import QueuePrivacy, SeekAction
 from falconmq.message import (
     INFINITE,
     Acknowledge,
+    AuthenticationLevel,
     Delivery,
+    HashAlgorithm,
     Journal,
     Message,
     MessageClass,
     MessageId,
+    PrivacyLevel,
+    SenderIdType,
 )
 from falconmq.names import FormatName, PathName, parse_format_name, parse_queue_name
 from falconmq.store import Durability
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INFINITE",
     "Acknowledge",
+    "AuthenticationLevel",
     "BodyType",
     "Cursor",
     "Delivery",
@@ -66,6 +71,7 @@ __all__ = [
     "Durability",
     "FalconMQError",
     "FormatName",
+    "HashAlgorithm",
     "Journal",
     "ManagerStatus",
     "Message",
@@ -75,6 +81,7 @@ __all__ = [
     "MqStatus",
     "NameSyntaxError",
     "PathName",
+    "PrivacyLevel",
     "Queue",
     "QueueError",
     "QueueManager",
@@ -83,6 +90,7 @@ __all__ = [
     "ReadError",
     "ResourceError",
     "SeekAction",
+    "SenderIdType",
     "StoreError",
     "Transaction",
     "TransactionError",
@@ -101,6 +109,8 @@ def connect(
     *,
     timeout: float = 30.0,
     ca_file: str | os.PathLike[str] | None = None,
+    certificate_file: str | os.PathLike[str] | None = None,
+    key_file: str | os.PathLike[str] | None = None,
     retry_seconds: float = 30.0,
     transaction_timeout: float = 60.0,
 ) -> client.QueueManager:
@@ -112,6 +122,10 @@ def connect(
     `timeout` is how long an answer may take, beside what a read waits. After a broken connection
     it is tried again for `retry_seconds`. A transaction that is not used for `transaction_timeout`
     seconds is aborted. `ca_file` has the certificate of the authority that is trusted.
+
+    `certificate_file` is shown to a service that knows callers by certificates, instead of a token.
+    Its private key is in `key_file`, or in the same file. All are PEM. Without one the environment
+    is asked: FALCONMQ_CERTIFICATE.
     """
     from falconmq import client  # noqa: PLC0415 - embedded programs need none of it
 
@@ -120,6 +134,8 @@ def connect(
         token,
         timeout=timeout,
         ca_file=ca_file,
+        certificate_file=certificate_file,
+        key_file=key_file,
         retry_seconds=retry_seconds,
         transaction_timeout=transaction_timeout,
     )

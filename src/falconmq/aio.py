@@ -475,6 +475,8 @@ def connect(
     *,
     timeout: float = 30.0,
     ca_file: str | os.PathLike[str] | None = None,
+    certificate_file: str | os.PathLike[str] | None = None,
+    key_file: str | os.PathLike[str] | None = None,
     retry_seconds: float = 30.0,
     transaction_timeout: float = 60.0,
 ) -> Connecting:
@@ -486,6 +488,8 @@ def connect(
         token,
         timeout=timeout,
         ca_file=ca_file,
+        certificate_file=certificate_file,
+        key_file=key_file,
         retry_seconds=retry_seconds,
         transaction_timeout=transaction_timeout,
     )

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from falconmq.cli.certificate import _as_text
 from falconmq.security.certificate_store import CertificateStore
 from falconmq.security.certificates import read_certificate
 from falconmq.wire.sid import Sid
 from tests.cli.commands import InProcess
+from tests.security.users import openssl
 from tests.service.ports import HttpManager
 
 ANNA = "S-1-5-21-7-8-9-1001"
@@ -95,3 +97,41 @@ def test_a_directory_that_nobody_serves_has_certificates_too(
     made = json.loads(falconmq("certificate", "create", ANNA, "--json", *place).out)
     (kept,) = CertificateStore(tmp_path / "alone").all()
     assert made["id"] == str(kept.identifier)
+
+
+def test_a_certificate_is_removed_by_the_beginning_of_its_id(
+    falconmq: InProcess, tmp_path: Path
+) -> None:
+    falconmq("certificate", "create", ANNA)
+    falconmq("certificate", "create", f"{ANNA}0")
+    store = CertificateStore(tmp_path / "data")
+    first, second = (str(each.identifier) for each in store.all())
+    for given in ("", "xyz", first[:-1] + "x"):
+        done = falconmq("certificate", "remove", given)
+        assert (done.code, done.out) == (1, "")
+        assert "falconmq certificate list" in done.err
+    shared = next(n for n in range(37) if first[: n + 1] != second[: n + 1])
+    done = falconmq("certificate", "remove", first[: shared + 1].upper())
+    assert done == (0, f"removed {first}\n", "")
+    assert [str(each.identifier) for each in store.all()] == [second]
+
+
+def test_a_private_key_does_not_leave_its_file(falconmq: InProcess, tmp_path: Path) -> None:
+    # given a certificate and its key as openssl makes them, alone and in one file
+    key, certificate, both = (tmp_path / name for name in ("a.key", "a.pem", "both.pem"))
+    openssl(
+        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=anna"),
+        *("-keyout", key, "-out", certificate),
+    )
+    both.write_bytes(key.read_bytes() + certificate.read_bytes())
+    # then the key is not even sent, and the certificate of the other file is registered
+    done = falconmq("certificate", "register", ANNA, str(key))
+    assert done.code == 1
+    assert "has a private key and no certificate" in done.err
+    done = falconmq("certificate", "register", ANNA, str(both), "--json")
+    registered = json.loads(done.out)
+    assert registered["certificate"] == certificate.read_text()
+    assert _as_text(both, both.read_bytes()) == certificate.read_text()  # what the service gets
+    said = openssl("x509", "-in", certificate, "-noout", "-fingerprint", "-sha256").decode()
+    shown = said.strip().partition("=")[2].replace(":", "").lower()
+    assert registered["fingerprint"] == shown

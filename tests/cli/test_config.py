@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_good_file_is_said_to_be_good(falconmq: InProcess, file: Path) -> None:
-    file.write_text('[manager]\nname = "SALES01"\n')
+    file.write_text('[manager]\nname = "SALES01"\ndata = "data"\n')
     assert falconmq("config", "check", str(file)) == (0, f"{file}: no mistakes\n", "")
 
 

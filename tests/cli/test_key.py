@@ -114,3 +114,19 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(falconmq: InProcess, tmp_path
     large = tmp_path / "large"
     large.write_bytes(bytes((1 << 20) + 1))
     assert "too large" in falconmq("key", "import", str(large), "--data", str(tmp_path)).err
+
+
+def test_keys_are_renewed(falconmq: InProcess, tmp_path: Path, here: HttpManager) -> None:
+    before = json.loads(falconmq("key", "list", "--json", *at(here)).out)
+    done = falconmq("key", "renew", "--yes", *at(here))
+    assert (done.code, done.err) == (0, "")
+    first, second, third = done.out.splitlines()
+    assert first.startswith("made 6 keys of SALES01 (")
+    assert second.startswith("the old ones decrypt until 20")
+    assert "falconmq key export" in third
+    after = json.loads(falconmq("key", "list", "--json", *at(here)).out)
+    assert after["keys"] != before["keys"]
+    assert len(json.loads(falconmq("key", "renew", "--json", *at(here)).out)["former"]) == 2
+    keys = KeyStore(tmp_path / "here").find()
+    assert keys is not None
+    assert len(keys.former) == 2

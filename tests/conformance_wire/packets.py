@@ -100,6 +100,24 @@ def direct_name(text: str) -> bytes:
     return _padded(struct.pack("<H", len(data)) + data)
 
 
+@dataclass(frozen=True)
+class Security:
+    """SecurityHeader, part by part."""
+
+    flags: int = 0
+    security_id: bytes = b""
+    encryption_key: bytes = b""
+    signature: bytes = b""
+    certificate: bytes = b""
+
+    def encode(self) -> bytes:
+        parts = (self.security_id, self.encryption_key, self.signature, self.certificate)
+        if not any(parts):
+            return b""
+        sizes = struct.pack("<HHHHII", self.flags, *map(len, parts), 0)
+        return sizes + b"".join(map(_padded, parts))
+
+
 @dataclass
 class Headers:
     """A UserMessage, header by header; `encode` only adds the sizes."""
@@ -133,15 +151,20 @@ class Headers:
     packet_size: int | None = None
     session: bytes = b""
     security: bytes = field(default=b"")
+    parts: Security = field(default_factory=Security)
+    privacy: int = 0
+    hash_algorithm: int = 0x800E
+    cipher: int = 0x6801
 
     def encode(self) -> bytes:
         flags, body = self.flags, b""
         if self.transaction is not None:
             flags |= TRANSACTION_HEADER
             body += struct.pack("<IQII", self.transaction_flags, *self.transaction)
-        if self.security:
+        security = self.security or self.parts.encode()
+        if security:
             flags |= 1 << 19
-            body += self.security
+            body += security
         head = self.source + self.address
         head += struct.pack("<IIII", self.ttbr, self.sent_time, self.message_id, flags)
         rest = head + self.destination + self.admin + self.response + body
@@ -169,9 +192,9 @@ class Headers:
             self.tag,
             sizes[1],
             sizes[1],
-            0,
-            0x800E,
-            0x6801,
+            self.privacy,
+            self.hash_algorithm,
+            self.cipher,
             sizes[2],
         )
         return fixed + _padded(label + self.extension + self.body)

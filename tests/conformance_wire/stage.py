@@ -34,7 +34,11 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "full": {"quota_kilobytes": 1},
     "full transactional": {"quota_kilobytes": 1, "transactional": True},
     "signed": {"authentication": True},
+    "signed transactional": {"authentication": True, "transactional": True},
     "encrypted": {"privacy_level": "BODY"},
+    "encrypted transactional": {"privacy_level": "BODY", "transactional": True},
+    "open": {"privacy_level": "NONE"},
+    "both": {"authentication": True, "privacy_level": "BODY"},
 }
 
 

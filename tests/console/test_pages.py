@@ -302,7 +302,8 @@ _OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true
 def all_paths(site: Site, queue_name: str) -> list[str]:
     site.send(queue_name, Message("word " * 60, label="label_without_a_place_to_break" * 6))
     lookup_id = site.manager.queue(queue_name).peek().lookup_id
-    more = [queue_link(queue_name), message_link(queue_name, lookup_id)]
+    more = [queue_link(queue_name), queue_link(queue_name, "permissions")]
+    more.append(message_link(queue_name, lookup_id))
     return [path for path, _, _ in NAVIGATION] + more
 
 

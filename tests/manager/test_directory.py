@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+import falconmq
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory import (
     AttributeFilter,
@@ -471,3 +474,17 @@ def test_a_public_queue_can_be_published_and_read_back_with_all_its_attributes()
     assert row["security"] == queue.properties.security
     assert row["path_name"] == rf"{COMPUTER}\b"
     assert directory.rows["Queue"].keys() == {queue.identifier}
+
+
+@pytest.mark.requirement("DM-2.3-01")
+def test_nobody_asks_a_directory_but_through_its_events() -> None:
+    """Only the events call a back end; the package of the back ends itself is left out."""
+    source = Path(falconmq.__file__).parent
+    call = re.compile(r"\bdirectory\.(create|delete|read|begin|next|end|write)\(")
+    callers = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if call.search(path.read_text("utf-8")) and path.parent.name != "directory"
+    }
+    # the API of the directory that a queue manager keeps for others is no protocol of MSMQ
+    assert callers == {"manager/directory.py", "service/api/directory.py"}

@@ -12,12 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from falconmq.errors import MqStatus
-from falconmq.security.body_encryption import Receiver, Sender, decrypt_body, encrypt_body
+from falconmq.security import rsa
+from falconmq.security.body_encryption import (
+    RC2_BODY_MAX,
+    Receiver,
+    Sender,
+    decrypt_body,
+    encrypt_body,
+    needs_private_key,
+)
 from falconmq.security.caches import ReceiveSymmetricKeyCache, SendSymmetricKeyCache
+from falconmq.security.keys import FormerKeys
 from falconmq.security.problems import DecryptionError, EncryptionError, WeakAlgorithmError
 from falconmq.security.providers import ADVANCED, BASE, ENHANCED, PROVIDERS, Provider
 from falconmq.security.rsa import RsaKeyPair, RsaPublicKey
-from falconmq.security.session_keys import Choice, EncryptionSettings, choose, make_key, unwrap_key
+from falconmq.security.session_keys import (
+    Choice,
+    EncryptionSettings,
+    choose,
+    make_key,
+    pair_for,
+    unwrap_key,
+)
 from falconmq.wire.message_properties_header import (
     PRIVACY_ADVANCED,
     PRIVACY_BASE,
@@ -400,3 +416,70 @@ def test_providers_are_those_of_the_specification() -> None:
     assert [provider.provider_type for provider in PROVIDERS] == [1, 1, 0x18]
     assert [provider.is_weak for provider in PROVIDERS] == [True, True, False]
     assert isinstance(PUBLIC[BASE], RsaPublicKey)
+
+
+def test_of_several_pairs_the_one_it_was_made_for_opens_a_key() -> None:
+    older = rsa.generate(1024, Random(3))
+    packet = sealed()
+    assert packet.security is not None
+    blob = bytes(packet.security.encryption_key)
+    assert pair_for([older, known.PAIR_1024], CALG_AES_256, blob) is known.PAIR_1024
+    for nobody in ([], [older, older]):
+        with pytest.raises(DecryptionError):
+            pair_for(nobody, CALG_AES_256, blob)
+    with pytest.raises(DecryptionError):
+        pair_for([older, older], CALG_AES_256, b"no blob")
+    with pytest.raises(DecryptionError):
+        pair_for([older, known.PAIR_1024], 0x1234, blob)
+
+
+def test_a_key_that_another_pair_makes_up_is_not_taken_for_the_real_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    older = rsa.generate(1024, Random(3))
+    packet = sealed()
+    assert packet.security is not None
+    blob = bytes(packet.security.encryption_key)
+    monkeypatch.setattr(rsa, "decrypt", lambda *_: bytes(32))  # as long as a real one
+    assert pair_for([older, known.PAIR_1024], CALG_AES_256, blob) is known.PAIR_1024
+    assert pair_for([known.PAIR_1024, older], CALG_AES_256, blob) is known.PAIR_1024
+
+
+def test_former_keys_open_until_their_time_is_over() -> None:
+    newer = rsa.generate(1024, Random(3))
+    reader = receiver()
+    reader.keys = {ADVANCED: newer}
+    reader.former = (FormerKeys(PRIVATE, until=501.0),)
+    assert decrypt_body(sealed(), reader).properties.message_body == BODY
+    reader = receiver()
+    reader.keys = {ADVANCED: newer}
+    reader.former = (FormerKeys(PRIVATE, until=500.0),)  # it is 500 now
+    with pytest.raises(DecryptionError):
+        decrypt_body(sealed(), reader)
+
+
+def test_long_bodies_are_not_encrypted_with_rc2() -> None:
+    settings = algorithm_settings(CALG_RC2)
+    long = make_packet(message_body=bytes(RC2_BODY_MAX + 1), privacy_level=PRIVACY_ENHANCED)
+    with pytest.raises(EncryptionError, match="too long for RC2"):
+        encrypt_body(
+            long, sender(**settings), REMOTE, {ENHANCED: PUBLIC[ENHANCED]}, allow_weak=True
+        )
+
+
+def test_keys_that_nobody_can_open_do_not_fill_the_memory() -> None:
+    reader = receiver()
+    for number in range(5000):
+        reader.give_up(str(number).encode())
+        assert len(reader.hopeless) <= 1024
+
+
+def test_a_private_key_is_needed_for_new_keys_only() -> None:
+    reader, packet = receiver(), sealed()
+    assert needs_private_key(packet, reader)
+    decrypt_body(packet, reader)
+    assert not needs_private_key(packet, reader)
+    assert not needs_private_key(make_packet(), reader)
+    weak = sealed(PRIVACY_BASE)
+    assert not needs_private_key(weak, reader)  # it is refused anyway
+    assert needs_private_key(weak, reader, allow_weak=True)

@@ -13,7 +13,7 @@ import pytest
 from falconmq.errors import MqStatus
 from falconmq.manager.lifecycle import initialize
 from falconmq.security.file_names import KEYS_FILE, SECURITY_FILES
-from falconmq.security.key_store import KeyStore
+from falconmq.security.key_store import FORMER_MAX, KeyStore
 from falconmq.security.keys import ManagerKeys, fingerprint, keys_by_provider, public_keys
 from falconmq.security.peer_store import PeerKeys, PeerStore
 from falconmq.security.problems import KeyFileError, PeerKeysError, UnknownEntryError
@@ -249,3 +249,41 @@ def test_a_key_that_cannot_be_one_is_refused(keys: ManagerKeys) -> None:
         PeerKeys.from_document(peer.to_document())
     with pytest.raises(PeerKeysError):
         PeerKeys.from_document([])
+
+
+def test_renewed_keys_are_others_and_the_old_ones_stay_for_a_while(tmp_path: Path) -> None:
+    store, day = KeyStore(tmp_path), 86_400.0
+    first = store.keys()
+    second = store.renew(now=1000.0)
+    assert second == store.find() == store.keys()
+    assert second.encryption != first.encryption
+    assert second.signing != first.signing
+    (former,) = second.former
+    assert former.encryption == first.encryption
+    assert former.until == 1000.0 + 30 * day
+    third = store.renew(now=1000.0 + 10 * day)
+    assert [each.encryption for each in third.former] == [second.encryption, first.encryption]
+    # what is too old is not kept, nor are more than a few
+    fourth = store.renew(now=1000.0 + 30 * day)
+    assert [each.encryption for each in fourth.former] == [third.encryption, second.encryption]
+    for _ in range(5):
+        last = store.renew(now=1000.0 + 31 * day)
+    assert len(last.former) == FORMER_MAX
+    assert stat.S_IMODE((tmp_path / KEYS_FILE).stat().st_mode) == 0o600
+
+
+def test_renewing_makes_the_first_keys_where_there_are_none(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path).renew(now=0.0)
+    assert keys.former == ()
+    assert KeyStore(tmp_path).find() == keys
+
+
+def test_a_damaged_file_is_not_renewed(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path)
+    store.keys()
+    path = tmp_path / KEYS_FILE
+    damaged = path.read_text().replace('"encryption"', '"encryption": {}, "other"', 1)
+    path.write_text(damaged)
+    with pytest.raises(KeyFileError):
+        store.renew(now=0.0)
+    assert path.read_text() == damaged

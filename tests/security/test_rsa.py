@@ -203,3 +203,14 @@ def test_no_text_of_a_pair_has_its_secrets() -> None:
     pair = known.PAIR_512
     text = f"{pair!r} {pair}"
     assert text == "RsaKeyPair(public_exponent=65537) RsaKeyPair(public_exponent=65537)"
+
+
+@pytest.mark.parametrize("pair", [known.PAIR_512, known.PAIR_1024])
+def test_a_pair_knows_what_was_encrypted_for_it(pair: RsaKeyPair) -> None:
+    others = [rsa.generate(pair.public.bits, Random(seed)) for seed in range(3)]
+    for _ in range(5):
+        sealed = rsa.encrypt(pair.public, b"a key")
+        assert rsa.is_for(pair, sealed)
+        assert not any(rsa.is_for(other, sealed) for other in others)
+        assert not rsa.is_for(pair, sealed[:-1])
+        assert not rsa.is_for(pair, b"\xff" * len(sealed))  # more than the modulus

@@ -18,6 +18,7 @@ from falconmq.security.certificates import (
 )
 from falconmq.security.hashes import HASHES
 from falconmq.security.problems import CertificateError, SignatureError, WeakAlgorithmError
+from falconmq.security.rsa import RsaPublicKey
 from falconmq.security.signature_input import SignatureVersion, signature_input
 from falconmq.security.signatures import is_signed, sign, verify
 from falconmq.wire.base_header import BaseHeader
@@ -310,3 +311,20 @@ def test_a_certificate_is_registered_if_it_is_the_same_byte_for_byte() -> None:
     listed.certificates[1].digest = bytes(16)
     assert registered_as(known.CERTIFICATE, listed) is not None
     assert read_certificate(known.CERTIFICATE).subject == "CN=Anna"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        RsaPublicKey((1 << 16383) + 1, 65537),
+        RsaPublicKey(known.PAIR_1024.modulus, (1 << 1000) + 1),
+    ],
+)
+def test_a_key_that_would_keep_us_busy_for_seconds_verifies_nothing(
+    monkeypatch: pytest.MonkeyPatch, key: RsaPublicKey
+) -> None:
+    packet = sign(make_packet(), known.PAIR_1024, known.CERTIFICATE, ANNA)
+    monkeypatch.setattr("falconmq.security.signatures.public_key_of", lambda _: key)
+    monkeypatch.delattr("falconmq.security.rsa.verify")  # it is not even asked
+    with pytest.raises(SignatureError, match="takes too long"):
+        verify(packet)

@@ -28,7 +28,6 @@ from falconmq.message import (
     Journal,
     MessageClass,
     MessageId,
-    PrivacyLevel,
 )
 from falconmq.names import DirectFormatName, PrivateFormatName, SingleFormatName
 from falconmq.serialization import to_user_message
@@ -333,7 +332,6 @@ def _extra(packet: UserMessage) -> None:
         (_change_properties(message_class=MessageClass.ORDER_ACK), "message_class"),
         (_change_properties(message_class=MessageClass.NACK_Q_PURGED), "message_class"),
         (_change_properties(flags=1), "administration_queue"),
-        (_change_properties(privacy_level=PrivacyLevel.BASE), "symmetric_key"),
         (_with_destinations, "one queue"),
         (_transactional(), "TransactionHeader"),
         (_transactional(connector_qm_guid=GUID.bytes_le), "connector"),

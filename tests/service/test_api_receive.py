@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -239,10 +240,10 @@ def test_a_caller_that_hangs_up_while_its_answer_is_made_takes_nothing(
     # given an answer that takes its time
     is_made, may_go_on = threading.Event(), threading.Event()
 
-    def slowly(message: Message) -> dict[str, object]:
+    def slowly(message: Message, **options: Any) -> dict[str, object]:
         is_made.set()
         assert may_go_on.wait(PATIENCE)
-        return messages.to_json(message)
+        return messages.to_json(message, **options)
 
     monkeypatch.setattr(api, "to_json", slowly)
     send(controlled, "a", "b")

@@ -119,6 +119,8 @@ def test_entries_can_be_chosen(served: HttpManager) -> None:
     assert [entry["number"] for entry in entries(served, before=2)] == [1]
     assert len(entries(served, since="2001-01-01")) == 3
     assert entries(served, since="2999-01-01") == []
+    assert entries(served, until="2001-01-01") == []
+    assert len(entries(served, since="2001-01-01", until="2999-01-01")) == 3
 
 
 def test_the_audit_log_takes_the_role_manage(served: HttpManager) -> None:

@@ -115,6 +115,10 @@ def test_every_answer_has_the_headers_of_a_careful_server(tmp_path: Path, path: 
                 "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
                 "form-action 'self'; object-src 'none'"
             )
+            assert headers["x-frame-options"] == "DENY"
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+            assert headers["cross-origin-resource-policy"] == "same-origin"
+            assert "strict-transport-security" not in headers  # there is no TLS
             assert "server" not in headers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -51,6 +52,7 @@ def write_pair(directory: Path, name: str, password: bytes = b"") -> tuple[Path,
     places[1].write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
     )
+    places[1].chmod(0o600)
     return places
 
 
@@ -88,6 +90,30 @@ def test_with_a_certificate_the_port_speaks_https(port: HttpManager, tmp_path: P
     assert port.url.startswith("https://127.0.0.1:")
     with port.client(port.token(), verify=trusting(tmp_path / "server.pem")) as client:
         assert client.get("/api/v1/queues").status_code == 200
+
+
+def test_browsers_that_came_over_tls_insist_on_it_and_keep_cookies_for_it(
+    port: HttpManager, tmp_path: Path
+) -> None:
+    token = port.token()
+    port.server.apply(replace(port.configuration.http, strict_transport_seconds=86_400))
+    with port.client(verify=trusting(tmp_path / "server.pem")) as client:
+        answer = client.post("/login", data={"token": token, "next": "/"})
+        assert answer.status_code == 303
+        assert answer.headers["strict-transport-security"] == "max-age=86400"
+        out = client.post("/logout", data={"csrf_token": csrf_of(client.get("/").text)})
+        cookies = [*answer.headers.get_list("set-cookie"), *out.headers.get_list("set-cookie")]
+        assert len(cookies) == 3  # of the log-in, its end, and what the next page says
+        for cookie in cookies:
+            for attribute in ("HttpOnly", "SameSite=strict", "Secure", "Path=/"):
+                assert attribute in cookie
+        # and nobody insists who was not told to: other services of the host may have no TLS
+        port.server.apply(port.configuration.http)
+        assert "strict-transport-security" not in client.get("/login").headers
+
+
+def csrf_of(page: str) -> str:
+    return page.partition('name="csrf_token" value="')[2].partition('"')[0]
 
 
 def test_with_a_certificate_it_may_listen_everywhere(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -165,7 +166,7 @@ def test_nobody_but_managers_may_ask(port: HttpManager) -> None:
     with port.client(token) as client:
         for path in ("/keys", "/keys/export", "/certificates"):
             assert client.get(f"/api/v1{path}").status_code == 403
-        for path in ("/keys/peers", "/certificates", "/certificates/register"):
+        for path in ("/keys/peers", "/keys/renew", "/certificates", "/certificates/register"):
             assert client.post(f"/api/v1{path}", json={}).status_code == 403
 
 
@@ -225,3 +226,46 @@ def test_a_backup_brings_the_keys_back(tmp_path: Path) -> None:
     restore(archive, tmp_path / "target", 1.7e9)
     assert KeyStore(tmp_path / "target").find() == keys
     assert PeerStore(tmp_path / "target").all() == [PEER]
+
+
+def test_keys_are_renewed_and_the_old_ones_stay_for_a_while(
+    api: httpx.Client, tmp_path: Path
+) -> None:
+    before = api.get("/keys").json()["keys"]
+    answer = api.post("/keys/renew")
+    assert answer.status_code == 200
+    made = answer.json()
+    assert {key["fingerprint"] for key in made["keys"]}.isdisjoint(
+        key["fingerprint"] for key in before
+    )
+    assert api.get("/keys").json()["keys"] == made["keys"]
+    (until,) = made["former"]
+    left = datetime.fromisoformat(until) - datetime.now(UTC)
+    assert timedelta(days=29) < left <= timedelta(days=30)
+    pair = next(iter(KeyStore(tmp_path).keys().encryption.values()))
+    assert f"{pair.prime1:x}" not in answer.text
+    entries = api.get("/audit").json()["entries"]
+    assert entries[0]["action"] == "key renew"
+
+
+def test_the_transport_has_renewed_keys_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        configuration = Configuration(
+            ManagerSection("SALES01", tmp_path, bind="127.0.0.1", port=0),
+            http=HttpSection(enabled=False),
+        )
+        KeyStore(tmp_path).keys()
+        service = await Service.start(configuration)
+        try:
+            protection = service.transport.protection
+            assert protection is not None
+            old = protection.receiver.keys
+            door = Api(configuration.control_socket)
+            asked = await asyncio.to_thread(door.post, "/keys/renew")
+            assert len(asked["keys"]) == 6
+            assert protection.receiver.keys != old
+            assert [each.encryption for each in protection.receiver.former] == [old]
+        finally:
+            await service.stop()
+
+    asyncio.run(main())

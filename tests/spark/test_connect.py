@@ -39,7 +39,9 @@ with session(remote="local[2]") as spark:
 
 
 @pytest.mark.slow
-def test_queues_are_read_consumed_and_archived_over_spark_connect(estate: Estate, tmp_path: Path) -> None:
+def test_queues_are_read_consumed_and_archived_over_spark_connect(
+    estate: Estate, tmp_path: Path
+) -> None:
     daemon = estate.manager("A").start()
     daemon.create_queue("orders")
     daemon.client.send(path("orders"), [{"text": str(number)} for number in range(6)])

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from falconmq.manager.creation import NOTIFY_QUEUE_NUMBER
 from falconmq.manager.model import Queue
+from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.queues import create_queue
-from falconmq.manager.states import QueuePrivacy
-from falconmq.names import PathName
+from falconmq.manager.states import AccessType, QueuePrivacy
+from falconmq.names import PathName, parse_format_name
 from falconmq.transport.session import SessionState
 from falconmq.wire.connection_parameters import ConnectionParameters
 from falconmq.wire.establish_connection import EstablishConnection
@@ -552,6 +554,26 @@ def test_a_full_queue_manager_closes_the_session_and_the_message_stays_where_it_
 
 
 # Protection
+
+
+@pytest.mark.parametrize("kind", ["direct", "private"])
+def test_a_queue_of_the_queue_manager_itself_takes_messages_while_somebody_listens(
+    kind: str,
+) -> None:
+    node = routed_estate().node("B", 2, send_insecure_nacks=True)
+    peer = RawPeer(node).open(direct=kind == "direct")
+    queue = node.core.private_numbers[NOTIFY_QUEUE_NUMBER]
+    to = queue if kind == "direct" else NOTIFY_QUEUE_NUMBER
+    peer.send(to, b"nobody listens")
+    assert bodies(queue) == []
+    assert node.transport.refusals[MessageClass.NACK_BAD_DST_Q] == 1
+    name = parse_format_name(node.private_name(queue))
+    descriptor = open_queue(node.core, name, AccessType.RECEIVE, internal=True)
+    peer.send(to, b"news")
+    assert bodies(queue) == [b"news"]
+    close_queue(node.core, descriptor)
+    peer.send(to, b"too late")
+    assert bodies(queue) == [b"news"]
 
 
 @pytest.mark.requirement("QB-A59-01", "QB-3.1.7.15-13", "QB-3.1.7.15-14")

@@ -276,3 +276,18 @@ def test_a_message_that_goes_in_a_circle_ends_with_a_nack(transactional: bool) -
     assert only(acks).packet.properties.message_class == MessageClass.NACK_HOP_COUNT_EXCEEDED
     assert r.transport.counters["passed on"] + s.transport.counters["passed on"] == HOP_COUNT_MAX
     assert len(a.outgoing(b.private_name(queue)).positions) == 0
+
+
+def test_a_message_for_one_destination_too_many_stays_with_its_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    estate, a, r, b = given_router()
+    queue = b.queue("orders")
+    monkeypatch.setattr("falconmq.manager.destinations.UNREACHED_MAX", 0)
+    a.send(b.private_name(queue), b"far")
+    estate.settle()
+    assert r.transport.counters["sessions closed for lack of room"] == 1
+    assert len(a.outgoing(b.private_name(queue)).positions) == 1
+    monkeypatch.undo()
+    estate.advance(15)
+    assert bodies(queue) == [b"far"]

@@ -52,6 +52,12 @@ def audit(
             help="Not before: 2026-05-01, 2026-05-01T12:00Z.", metavar="TIME", show_default=False
         ),
     ] = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            help="Before this time, written the same.", metavar="TIME", show_default=False
+        ),
+    ] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object for each entry.")
     ] = False,
@@ -61,7 +67,8 @@ def audit(
     """List who administered what, and who was refused, the oldest first."""
     if result and result not in RESULTS:
         raise WrongUsageError(f"unknown result {result!r}", f"choose from {', '.join(RESULTS)}")
-    asked = {"action": action, "who": who, "target": target, "result": result, "since": since}
+    asked = {"action": action, "who": who, "target": target, "result": result}
+    asked |= {"since": since, "until": until}
     entries: list[Json] = []
     with service(place) as client:
         query: Json = {name: value for name, value in asked.items() if value}

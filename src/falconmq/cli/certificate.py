@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import ssl
 import sys
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,11 +17,12 @@ from falconmq.cli.options import JsonOption, Place
 from falconmq.cli.problems import CommandError
 from falconmq.cli.tables import local_time, print_json, print_table
 from falconmq.cli.token import seconds
+from falconmq.client.control import ControlClient
 
 CREATE_EPILOG = """\b
 Examples:
   falconmq certificate create S-1-5-21-7-8-9-1001 > anna.pem
-  falconmq certificate create S-1-5-21-7-8-9-1001 --expires 1y
+  falconmq certificate create anna --expires 1y         a principal of the configuration
   falconmq certificate create S-1-5-21-7-8-9-1001 --data ./data
 """
 REGISTER_EPILOG = """\b
@@ -38,14 +40,20 @@ Examples:
 REMOVE_EPILOG = """\b
 Examples:
   falconmq certificate remove 1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f0
-  falconmq certificate remove 1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f0 --data ./data
+  falconmq certificate remove 1f2e --data ./data
   falconmq certificate remove 1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f0 --json
 """
+
+_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 Json = dict[str, Any]
 UserArgument = Annotated[
     str,
-    typer.Argument(metavar="SID", help="Whose it is: S-1-5-21-7-8-9-1001.", show_default=False),
+    typer.Argument(
+        metavar="USER",
+        help="Whose it is: a SID, or the name of a principal of the configuration.",
+        show_default=False,
+    ),
 ]
 
 
@@ -73,7 +81,8 @@ def create(
         print_json(made)
         return 0
     sys.stdout.write(made["certificate"])
-    sys.stderr.write(f"made {made['id']} for {made['user']} until {local_time(made['expires'])}\n")
+    until = local_time(made["expires"])
+    sys.stderr.write(f"made {made['id']} for {_user(made)} until {until}\n")
     return 0
 
 
@@ -96,7 +105,7 @@ def register(
     if as_json:
         print_json(made)
     else:
-        sys.stdout.write(f"registered {made['id']} ({made['subject']}) for {made['user']}\n")
+        sys.stdout.write(f"registered {made['id']} ({made['subject']}) for {_user(made)}\n")
     return 0
 
 
@@ -112,7 +121,7 @@ def list_certificates(place: Place, as_json: JsonOption = False) -> int:
             [
                 (
                     each["id"],
-                    each["user"],
+                    _user(each),
                     each["kind"],
                     str(each["bits"]),
                     "expired" if each["expired"] else local_time(each["expires"]),
@@ -130,7 +139,9 @@ def remove(
     identifier: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="Which; see: falconmq certificate list.", show_default=False
+            metavar="ID",
+            help="Which, or the beginning of it; see: falconmq certificate list.",
+            show_default=False,
         ),
     ],
     place: Place,
@@ -138,7 +149,14 @@ def remove(
 ) -> int:
     """Forget a certificate, and the key of one that was made here."""
     with service(place) as client:
-        client.request("DELETE", f"/certificates/{quote(identifier, safe='')}")
+        listed: list[Json] = client.request("GET", "/certificates")["certificates"]
+        wanted = identifier.lower() or "?"  # nothing is the beginning of everything
+        found = [each["id"] for each in listed if each["id"].startswith(wanted)]
+        if len(found) != 1:
+            what = f"{len(found)} certificates begin with" if found else "there is no certificate"
+            raise CommandError(f"{what} {identifier}", "falconmq certificate list shows them")
+        identifier = found[0]
+        client.request("DELETE", f"/certificates/{identifier}")
     if as_json:
         print_json({"removed": identifier})
     else:
@@ -146,11 +164,39 @@ def remove(
     return 0
 
 
+def certificate_named(client: ControlClient, which: str) -> str:
+    """The certificate to sign with that somebody means, as the API takes it: base64 of its DER."""
+    listed: list[Json] = client.request("GET", "/certificates")["certificates"]
+    found = [
+        each
+        for each in listed
+        if each["kind"] == "internal" and which in (each["id"], each["user"], each["name"])
+    ]
+    if not found:
+        raise CommandError(
+            f"there is no certificate {which} to sign with",
+            "falconmq certificate list shows them; those made here have kind internal",
+        )
+    data = ssl.PEM_cert_to_DER_cert(found[0]["certificate"])
+    return base64.b64encode(data).decode("ascii")
+
+
+def _user(shown: Json) -> str:
+    """Whose it is, with the name that the configuration has for it."""
+    user, name = shown["user"], shown["name"]
+    return user if name == user else f"{name} ({user})"
+
+
 def _as_text(file: Path, data: bytes) -> str:
-    """PEM goes as it is; DER, the other form, becomes PEM."""
+    """The certificate in a file as PEM, and nothing else that may be in it: keys stay at home."""
     if data.startswith(b"0"):  # 0x30: a sequence, as every certificate in DER begins
         return ssl.DER_cert_to_PEM_cert(data)
-    try:
-        return data.decode("ascii")
-    except UnicodeDecodeError as error:
-        raise CommandError(f"{file} is no certificate", "PEM and DER are read") from error
+    found = _PEM.search(data)
+    if found is not None:
+        return found[0].decode("ascii", "replace")
+    if b"PRIVATE KEY-----" in data:
+        raise CommandError(
+            f"{file} has a private key and no certificate",
+            "the key stays with whoever signs; register the certificate that belongs to it",
+        )
+    raise CommandError(f"{file} is no certificate", "PEM and DER are read")

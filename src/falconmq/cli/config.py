@@ -58,19 +58,25 @@ def check(
 ) -> int:
     """Find every mistake in a configuration file and in the variables of the environment.
 
+    Files that it names are looked at too: what others may read or change, and should not.
+
     Exit code 0 if a service would start with it, 1 if not. Nothing is changed.
     """
     from falconmq.service.configuration import check as find_problems  # noqa: PLC0415
 
     path = file or _file_of_environment()
     problems = find_problems(path)
+    files = [] if problems else _file_findings(path)
+    is_good = not problems and all(found["severity"] != "refused" for found in files)
     if as_json:
-        print_json({"problems": [{"text": str(p), "hint": p.hint} for p in problems]})
+        found = [{"text": str(p), "hint": p.hint} for p in problems]
+        print_json({"problems": found, "files": files})
     else:
         _print_problems(problems)
-        if not problems:
+        print_findings(files)
+        if is_good:
             sys.stdout.write(f"{path or 'the environment'}: no mistakes\n")
-    return 1 if problems else 0
+    return 0 if is_good else 1
 
 
 def show(
@@ -131,6 +137,14 @@ def reload(place: Place, as_json: JsonOption = False) -> int:
     return 0
 
 
+def _file_findings(path: Path | None) -> list[Json]:
+    from falconmq.service.configuration import load  # noqa: PLC0415
+    from falconmq.service.file_modes import find  # noqa: PLC0415
+
+    data = _path_of_environment("FALCONMQ_DATA")
+    return [found.to_json() for found in find(load(path, data=data))]
+
+
 def _loaded(place: Place) -> Json:
     from falconmq.errors import FalconMQError  # noqa: PLC0415
     from falconmq.service.configuration import load  # noqa: PLC0415
@@ -173,6 +187,18 @@ def _text(value: object) -> str:
             return f"{value:g}"
         case _:
             return str(value)
+
+
+def print_findings(files: list[Json]) -> None:
+    """What others may do with the files of a service, each with the command that mends it."""
+    from falconmq.cli.printing import Screen  # noqa: PLC0415
+
+    screen = Screen(sys.stderr)
+    for found in files:
+        is_refused = found["severity"] == "refused"
+        head = ("error: ", "bold red") if is_refused else ("warning: ", "bold yellow")
+        screen.line(head, found["text"])
+        screen.line(("hint:  ", "bold"), found["hint"])
 
 
 def _print_problems(problems: list[ConfigurationError]) -> None:

@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import typer
 
+from falconmq.cli.asking import confirm
 from falconmq.cli.connection import service
-from falconmq.cli.options import JsonOption, Place
+from falconmq.cli.options import JsonOption, Place, YesOption
 from falconmq.cli.problems import CommandError, WrongUsageError
 from falconmq.cli.tables import print_json, print_table
 
@@ -35,6 +36,12 @@ Examples:
   falconmq key list                                     our own and those of peers
   falconmq key list --json
   falconmq key list --data ./data
+"""
+RENEW_EPILOG = """\b
+Examples:
+  falconmq key renew                                    asks first
+  falconmq key renew --yes && falconmq key export > sales01.keys
+  falconmq key renew --yes --data ./data
 """
 REMOVE_EPILOG = """\b
 Examples:
@@ -94,6 +101,21 @@ def list_keys(place: Place, as_json: JsonOption = False) -> int:
         print_json(answer)
     else:
         _print_keys([answer, *answer["peers"]])
+    return 0
+
+
+def renew(place: Place, yes: YesOption = False, as_json: JsonOption = False) -> int:
+    """Make new keys. Give the public ones to all peers; the old ones are good for 30 days more."""
+    confirm("make new keys, which every peer has to import?", yes=yes)
+    with service(place) as client:
+        made: Json = client.request("POST", "/keys/renew")
+    if as_json:
+        print_json(made)
+        return 0
+    sys.stdout.write(f"made {len(made['keys'])} keys of {_title(made)}\n")
+    if made["former"]:
+        sys.stdout.write(f"the old ones decrypt until {made['former'][0]}\n")
+    sys.stdout.write("now: falconmq key export, and key import at every peer\n")
     return 0
 
 

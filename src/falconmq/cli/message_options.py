@@ -22,13 +22,15 @@ _BYTES: Final = (
 )
 _QUEUES: Final = ("administration_queue", "response_queue")
 _SECONDS: Final = ("time_to_reach_queue", "time_to_be_received")
-_CHANGED: Final = {*_BYTES, *_QUEUES, *_SECONDS, "acknowledge", "provider", "provider_type"}
+_OTHERS: Final = ("acknowledge", "provider", "provider_type", "sign", "certificate")
+_CHANGED: Final = {*_BYTES, *_QUEUES, *_SECONDS, *_OTHERS}
+_SIGNATURE: Final = "SIG20"  # what every MSMQ since Windows 2000 verifies
 
 Json = dict[str, Any]
 
 
-def _option(help: str, metavar: str = "TEXT", **more: Any) -> Any:  # noqa: A002 - as typer says it
-    return typer.Option(help=help, metavar=metavar, show_default=False, **more)
+def _option(help: str, metavar: str = "TEXT", *names: str, **more: Any) -> Any:  # noqa: A002 - as typer says it
+    return typer.Option(*names, help=help, metavar=metavar, show_default=False, **more)
 
 
 def _flag(name: str, help: str) -> Any:  # noqa: A002 - as typer says it
@@ -109,16 +111,42 @@ class MessageOptions:
     connector_type: Annotated[
         Text, _option("The connector that a foreign system's application set.", "GUID")
     ] = None
+    sign: Annotated[Flag, _flag("--sign", "Sign it, with the certificate of whoever sends it.")] = (
+        None
+    )
+    certificate: Annotated[
+        Text,
+        _option(
+            "Sign it with this one: its id, or whose it is; see: falconmq certificate list.",
+            "WHICH",
+        ),
+    ] = None
+    authentication_level: Annotated[
+        Text,
+        _option(
+            "Which signature: sig10, sig20 (as --sign has it), sig30. Several queues have sig30.",
+            "LEVEL",
+        ),
+    ] = None
     privacy_level: Annotated[
-        Text, _option("Encryption on its way: none, base, enhanced, advanced.", "LEVEL")
+        Text,
+        _option(
+            "Encryption on its way: none, base, enhanced, advanced.",
+            "LEVEL",
+            "--privacy-level",
+            "--encrypt",
+        ),
     ] = None
     encryption_algorithm: Annotated[
         Text, _option("RC2, RC4, AES128, AES192, AES256.", "CIPHER")
     ] = None
     symmetric_key: Annotated[Text, _option(f"The key of an encrypted body. {_HEX}", "HEX")] = None
-    hash_algorithm: Annotated[Text, _option("Of the signature: SHA-512 if left out.", "HASH")] = (
-        None
-    )
+    hash_algorithm: Annotated[
+        Text,
+        _option(
+            "Of the signature: SHA-512 if left out, SHA-256.", "HASH", "--hash-algorithm", "--hash"
+        ),
+    ] = None
     signature: Annotated[Text, _option(f"The signature. {_HEX}", "HEX")] = None
     multiple_destination_signature: Annotated[
         Text, _option(f"The signature for several destinations. {_HEX}", "HEX")
@@ -149,6 +177,8 @@ class MessageOptions:
         for name in _QUEUES:
             if queues := given.get(name):
                 found |= {name: queues[0]} if len(queues) == 1 else {f"{name}s": queues}
+        if "sign" in given or "certificate" in given:
+            found.setdefault("authentication_level", _SIGNATURE)
         if "acknowledge" in given:
             found["acknowledgements"] = given["acknowledge"]
         if "provider" in given:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from falconmq.cli.certificate import certificate_named
 from falconmq.cli.connection import service
 from falconmq.cli.message_options import MessageOptions, as_base64, read_file
 from falconmq.cli.options import Place, QueueArgument
@@ -17,7 +18,7 @@ from falconmq.cli.tables import print_json
 EPILOG = """\b
 Examples:
   falconmq send '.\\private$\\orders' --body 'hello' --label 'first'
-  falconmq send 'DIRECT=OS:sales02\\private$\\orders' --file order.xml --priority 5
+  falconmq send 'DIRECT=OS:sales02\\private$\\orders' --file order.xml --sign
   seq 3 | falconmq send '.\\private$\\orders' --count 100 --express --json
 """
 BATCH_MESSAGES: Final = 500  # of one request
@@ -67,6 +68,8 @@ def send(
     size = len(message.get("body", "") or message.get("text", ""))
     batch = max(1, min(BATCH_MESSAGES, BATCH_BYTES // (size + 1)))
     with service(place) as client:
+        if properties.certificate is not None:
+            message["sender_certificate"] = certificate_named(client, properties.certificate)
         for start in range(0, count, batch):
             messages = [message] * min(batch, count - start)
             for id in client.send(queue, messages, transaction or None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from falconmq.cli.config import print_findings
 from falconmq.cli.connection import service
 from falconmq.cli.options import JsonOption, Place
 from falconmq.cli.outgoing import print_outgoing, print_sessions
@@ -47,8 +48,12 @@ def _print_manager(found: Json) -> None:
         f"messages  {found['messages']}, {used} of {quota}; "
         f"{count_of(found['transactions'], 'open transaction')}\n"
     )
+    if found["hardened"]:
+        sys.stdout.write("mode      hardened: no message comes or goes over the MSMQ port\n")
     if listening := found.get("listening"):
         sys.stdout.write(f"listens   {', '.join(map(str, listening))}\n")
+    if files := found.get("files"):
+        print_findings(files)
 
 
 def _print_queues(queues: list[Json]) -> None:

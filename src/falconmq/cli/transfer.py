@@ -39,6 +39,7 @@ _HISTORY: Final = frozenset(
         "soap_envelope",
         "soap_compound_message",
         "authentication_level",
+        "sender",
         "sent_at",
         "arrived_at",
         "source_queue_manager",

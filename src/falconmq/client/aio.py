@@ -336,12 +336,14 @@ def connect(
     *,
     timeout: float,
     ca_file: str | os.PathLike[str] | None,
+    certificate_file: str | os.PathLike[str] | None,
+    key_file: str | os.PathLike[str] | None,
     retry_seconds: float,
     transaction_timeout: float,
 ) -> Connecting:
     """`falconmq.connect` for asyncio."""
     door, secret = chosen(url, token)
-    tls = tls_context(None if ca_file is None else os.fspath(ca_file)) if door.is_tls else None
+    tls = tls_context(ca_file, certificate_file, key_file) if door.is_tls else None
     session = new_session(door, retry_seconds, transaction_timeout)
     make = partial(AsyncChannel, door, secret, answer_seconds=timeout, tls=tls)
     return Connecting(session, make)

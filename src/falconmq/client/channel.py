@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ from weakref import WeakSet
 from falconmq.client.calls import Answer, BrokenError, Call, Later, Operation, Pause, Step
 from falconmq.client.connections import ANSWER_SECONDS, Connection
 from falconmq.client.doors import Door
+from falconmq.errors import FalconMQError, MqStatus
 
 _PIECE_BYTES: Final = 65536  # of a streamed answer, at most
 _LATER_SECONDS: Final = 0.05  # until a Ctrl-C that had to wait is raised in the caller's own code
@@ -207,6 +209,30 @@ def _interrupt_later() -> None:
     timer.start()
 
 
-def tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """Trusts the authorities of this computer, or the one in a file."""
-    return ssl.create_default_context(cafile=ca_file)
+def tls_context(
+    ca_file: str | os.PathLike[str] | None,
+    certificate_file: str | os.PathLike[str] | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+) -> ssl.SSLContext:
+    """Trusts the authorities of this computer, or the one in a file; shows a certificate.
+
+    That is the one of the environment, FALCONMQ_CERTIFICATE, if none is named.
+    """
+    context = ssl.create_default_context(cafile=ca_file)
+    certificate_file = certificate_file or os.environ.get("FALCONMQ_CERTIFICATE")
+    if certificate_file:
+        try:
+            context.load_cert_chain(certificate_file, key_file, password=_no_password)
+        except OSError as error:  # an SSLError is one too
+            raise FalconMQError(
+                f"the certificate {os.fspath(certificate_file)} cannot be shown: "
+                f"{getattr(error, 'reason', None) or error.strerror or error}",
+                status=MqStatus.INVALID_CERTIFICATE,
+                hint="certificate_file and key_file are PEM files that belong together",
+            ) from error
+    return context
+
+
+def _no_password() -> str:
+    """OpenSSL would ask at the terminal."""
+    return ""

@@ -50,6 +50,8 @@ def to_json(message: Message) -> dict[str, Any]:
     row.update((name, _seconds(getattr(message, name))) for name in _SECONDS)
     row.update((name, [flag.name for flag in getattr(message, name)]) for name in _FLAGS)
     row["recoverable"] = message.recoverable is not False
+    if message.wants_signature:  # else it says what a receiver has verified
+        row["authentication_level"] = int(message.authentication_level)
     row["correlation_id"] = str(message.correlation_id) if message.correlation_id else None
     provider = message.provider
     if provider is not None:

@@ -38,6 +38,8 @@ from falconmq.wire.splitter import PacketSplitter
 from falconmq.wire.user_message import UserMessage
 
 MEDIA_TYPE: Final = "application/vnd.falconmq.packets"
+SENDER_HEADER: Final = "FalconMQ-Sender"  # of a request with packets
+NO_SENDER: Final = "none"  # its value: the service does not add who sends them
 REQUEST_BYTES: Final = 16 * 1024 * 1024
 NOBODY: Final = UUID(int=0)
 # Any place will do: the queue manager gives each message its own.
@@ -97,7 +99,16 @@ def to_packets(
 
 def can_carry(message: Message) -> bool:
     """Whether a packet carries all that the message asks for."""
-    return not (message.dead_letter_queue or message.allow_peek_when_locked)
+    return not _left_out(message)
+
+
+def _left_out(message: Message) -> str:
+    """The first property that a packet does not carry."""
+    if message.dead_letter_queue:
+        return "dead_letter_queue"
+    if message.allow_peek_when_locked:
+        return "allow_peek_when_locked"
+    return "authentication_level" if message.wants_signature else ""
 
 
 def to_packet(
@@ -108,8 +119,7 @@ def to_packet(
     source: UUID = NOBODY,
 ) -> bytes:
     """One message for the body of a request."""
-    if not can_carry(message):
-        field = "dead_letter_queue" if message.dead_letter_queue else "allow_peek_when_locked"
+    if field := _left_out(message):
         raise MessageError(
             field,
             "a packet does not carry it",

@@ -18,7 +18,7 @@ from falconmq.client.places import Place
 from falconmq.client.session import Json, ask_keyed, post, restarted
 from falconmq.client.transactions import Work, forgotten, use
 from falconmq.errors import FalconMQError
-from falconmq.message import Delivery, Message, MessageId
+from falconmq.message import Delivery, Message, MessageId, SenderIdType
 from falconmq.names import (
     DirectFormatName,
     MultipleElementFormatName,
@@ -85,7 +85,10 @@ def _call(place: Place, part: _Part, work: Work | None) -> Call:
     if part.packets:
         wanted = "false" if work is None else str(work.id)
         path = f"{place.path}/packets?transaction={wanted}"
-        return Call("POST", path, b"".join(part.packets), {"Content-Type": packets.MEDIA_TYPE})
+        headers = {"Content-Type": packets.MEDIA_TYPE}
+        if _hides_sender(part.messages[0]):
+            headers[packets.SENDER_HEADER] = packets.NO_SENDER
+        return Call("POST", path, b"".join(part.packets), headers)
     body: Json = {
         "messages": [to_json(message) for message in part.messages],
         "transaction": False if work is None else str(work.id),
@@ -119,6 +122,9 @@ def _parts(
                 yield _together(found)
             yield error
             return
+        if found and _hides_sender(found[0][0]) != _hides_sender(message):
+            yield _together(found)
+            found, size = [], 0
         found.append((message, packet))
         size += len(packet)
         if len(found) == REQUEST_MESSAGES or size >= REQUEST_BYTES:
@@ -126,6 +132,11 @@ def _parts(
             found, size = [], 0
     if found:
         yield _together(found)
+
+
+def _hides_sender(message: Message) -> bool:
+    """Whether it is not to say who sent it; no packet can ask for that, so its request does."""
+    return message.sender_id_type == SenderIdType.NONE
 
 
 def _together(found: list[tuple[Message, bytes]]) -> _Part:

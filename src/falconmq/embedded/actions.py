@@ -13,6 +13,7 @@ from uuid import UUID
 
 from falconmq.embedded.messages import Sequence, to_stored
 from falconmq.embedded.refusals import check_same_kind, deleted, not_found, read_error, refused
+from falconmq.embedded.signing import check_privacy, meet_demands
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager import coordinator, cursors, queues, reading, transactions
 from falconmq.manager.access import check_move
@@ -244,7 +245,12 @@ def _to_stored(
         if sequence is None:
             sequence = opened.sequences[queue.number] = Sequence(_sequence_id(core))
         place = sequence.next(transaction)
-    return to_stored(core, message, name, _host(core, queue), place)
+    if message.privacy_level and isinstance(queue, OutgoingQueue):
+        check_privacy(core, message, name)
+    stored = to_stored(core, message, name, _host(core, queue), place)
+    is_signed_here = message.authentication_level and message.wants_signature
+    meet_demands(core, queue, stored, message.authentication_level if is_signed_here else 0)
+    return stored
 
 
 def receive(

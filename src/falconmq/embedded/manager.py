@@ -24,6 +24,7 @@ from falconmq.manager.persistence import stored_identifier
 from falconmq.manager.states import QueueType, ShareMode
 from falconmq.manager.transactions import create_transaction
 from falconmq.names import FormatName, PathName
+from falconmq.security.signing_keys import SigningKeys
 from falconmq.store import (
     Committer,
     Durability,
@@ -213,6 +214,7 @@ def open_engine(
     )
     engine = start_engine(store, settings)
     engine.core.principal = principal
+    engine.core.signing_keys = SigningKeys(Path(path))
     return engine
 
 

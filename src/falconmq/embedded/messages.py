@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from falconmq.embedded.signing import signed
 from falconmq.manager.core import QueueManagerCore, next_message_id
 from falconmq.manager.model import Transaction
 from falconmq.manager.positions import MessagePosition
@@ -63,9 +64,9 @@ def to_stored(
         destination_queue_manager=host,
         default_time_to_reach_queue=core.settings.default_time_to_reach_queue,
     )
+    stored = StoredMessage.of(signed(core, message, packet))
     message.id = MessageId(message_identifier(packet.user.source_queue_manager, number))
     message.sent_time = sent_time
-    stored = StoredMessage.of(packet)
     stored.allow_peek_when_locked = message.allow_peek_when_locked
     stored.dead_letter_queue = message.dead_letter_queue
     return stored

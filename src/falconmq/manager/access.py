@@ -111,6 +111,14 @@ def caller_of(core: QueueManagerCore) -> Principal | None:
     return _caller.get() or core.principal
 
 
+def sender_of(core: QueueManagerCore) -> Sid | None:
+    """Whose messages are sent now, also where permissions are not obeyed; None: nobody known."""
+    principal = _caller.get() or core.principal
+    if principal is None:
+        return core.settings.owner
+    return principal.user if principal.is_authenticated else None
+
+
 # The access check
 
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from falconmq.manager.access import Principal
     from falconmq.manager.dispatch import DispatchCollection
     from falconmq.security.keys import ManagerKeys
+    from falconmq.security.signing_keys import SigningKeys
 
 KILOBYTE: Final = 1024
 ORDINAL_MAX: Final = 0xFFFFFFFF  # a message identifier has 32 bits of the counter
@@ -93,6 +94,8 @@ class Settings:
     srmp_support: bool = False
     access_control: bool = True  # whether security descriptors are obeyed
     everyone_includes_anonymous: bool = True  # QB-A18-01
+    weak_algorithms: frozenset[str] = frozenset()  # peers that may get weak signatures; folded
+    encrypt_direct: bool = True  # whether private messages to direct names can go out at all
     directory_sites_update_seconds: float = 43_200  # DM-3.1.2.1-02
     directory_site_gates_update_seconds: float = 3_600  # DM-3.1.2.2-02
 
@@ -150,6 +153,7 @@ class QueueManagerCore:
         self.public: dict[UUID, Queue] = {}
         self.connectors: dict[ConnectorFormatName, Queue] = {}
         self.outgoing: dict[SingleFormatName, OutgoingQueue] = {}
+        self.refused_destinations = 0  # of peers, since the start: see `destinations`
         self.transactions: dict[UUID, Transaction] = {}
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self.cursors: dict[int, Cursor] = {}
@@ -165,6 +169,7 @@ class QueueManagerCore:
         self.enterprise: Enterprise | None = None
         self.directory_servers: list[str] = []  # DirectoryServerList
         self.key_source: Callable[[], ManagerKeys] | None = None  # who keeps the private keys
+        self.signing_keys: SigningKeys | None = None  # of users, for messages that they send
         self.machine_domain_id = NULL_UUID
         self.last_domain = NULL_UUID
         self.initialization_retry_seconds = INITIALIZATION_RETRY_SECONDS

@@ -13,6 +13,7 @@ from falconmq.manager.access import check_open
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.creation import new_identifier, open_subqueue
 from falconmq.manager.cursors import close_cursor
+from falconmq.manager.destinations import check_room
 from falconmq.manager.directory import read_directory
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.model import OpenQueueDescriptor, OutgoingQueue, Queue, QueueProperties
@@ -60,6 +61,8 @@ def open_queue(
     _check_access(name, access)
     queue = _find(core, name, access)
     if queue is None:
+        if internal:  # a peer's wish, not a user's
+            check_room(core, name)
         queue = _create_outgoing(core, name, access)
     if queue.is_internal and not internal:  # DM-3.1.3-44
         raise QueueError(

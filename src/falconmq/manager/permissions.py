@@ -73,6 +73,23 @@ RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
         "full": masks.MQSEC_QUEUE_GENERIC_ALL,
     }
 )
+# The same for rights to the queue manager itself.
+MANAGER_RIGHTS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "create-queue": masks.MQSEC_CREATE_QUEUE,
+        "receive-dead-letters": masks.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+        "peek-dead-letters": masks.MQSEC_PEEK_DEADLETTER_MESSAGE,
+        "receive-journal": masks.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+        "peek-journal": masks.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+        "get-properties": masks.MQSEC_GET_MACHINE_PROPERTIES,
+        "set-properties": masks.MQSEC_SET_MACHINE_PROPERTIES,
+        "get-permissions": masks.MQSEC_GET_MACHINE_PERMISSIONS,
+        "set-permissions": masks.MQSEC_CHANGE_MACHINE_PERMISSIONS,
+        "delete": masks.MQSEC_DELETE_MACHINE,
+        "take-ownership": masks.MQSEC_TAKE_MACHINE_OWNERSHIP,
+        "full": masks.MQSEC_MACHINE_GENERIC_ALL,
+    }
+)
 _NUMBER: Final = re.compile(r"0x[0-9a-f]{1,8}", re.IGNORECASE)
 _FOLDED: Final = {name.casefold(): sid for name, sid in WELL_KNOWN.items()}
 _KIND: Final = ObjectKind.QUEUE
@@ -120,11 +137,19 @@ def rights_mask(words: Iterable[str]) -> int:
 
 def rights_words(mask: int) -> list[str]:
     """A mask in the same words; what has none as a number."""
-    mask = map_generic(mask, _KIND)
-    if mask == RIGHTS["full"]:
+    return _words(map_generic(mask, _KIND), RIGHTS)
+
+
+def manager_rights_words(mask: int) -> list[str]:
+    """Rights to the queue manager itself, in words."""
+    return _words(map_generic(mask, ObjectKind.QUEUE_MANAGER), MANAGER_RIGHTS)
+
+
+def _words(mask: int, known: Mapping[str, int]) -> list[str]:
+    if mask == known["full"]:
         return ["full"]
     words, spelled = [], 0
-    for word, rights in RIGHTS.items():
+    for word, rights in known.items():
         if mask & rights == rights and rights & ~spelled:
             words.append(word)
             spelled |= rights

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from falconmq.errors import MessageError, MqStatus
 from falconmq.message.enums import (
     Acknowledge,
+    AuthenticationLevel,
     Delivery,
     EncryptionAlgorithm,
     HashAlgorithm,
@@ -43,6 +44,11 @@ _CIPHERS: Final[dict[int, frozenset[EncryptionAlgorithm]]] = {
     PrivacyLevel.ADVANCED: _AES,  # MQ-2.2.19.3-42
 }
 _HASHES: Final = frozenset(HashAlgorithm)
+_SIGNATURES: Final = (
+    AuthenticationLevel.SIG10,
+    AuthenticationLevel.SIG20,
+    AuthenticationLevel.SIG30,
+)
 
 
 def check_message(message: Message) -> None:
@@ -63,7 +69,9 @@ def check_message(message: Message) -> None:
         raise bad_correlation_id(message.correlation_id)
     _check_class(message.message_class)
     _check_ciphers(message)
-    if message.sender_id or message.sender_id_type:
+    if message.authentication_level and message.wants_signature:
+        _check_signature(message.authentication_level)
+    if message.sender_id or message.sender_id_type is not SenderIdType.SID:
         _check_sender(message.sender_id, message.sender_id_type)
     if message.transaction is not None:
         _check_transaction(message.transaction)
@@ -135,9 +143,20 @@ def _check_ciphers(message: Message) -> None:
             hint="choose one of " + ", ".join(sorted(cipher.name for cipher in ciphers)),
         )
     is_signed = message.signature or message.multiple_destination_signature
-    if is_signed and message.hash_algorithm not in _HASHES:
+    if (is_signed or message.authentication_level) and message.hash_algorithm not in _HASHES:
         raise MessageError("hash_algorithm", f"{message.hash_algorithm:#x} makes no signature")
     _check_range("hash_algorithm", message.hash_algorithm, _U32_MAX)
+
+
+def _check_signature(level: int) -> None:
+    """Refuse a signature that nobody here makes; XML signatures are for messages over HTTP."""
+    if level not in _SIGNATURES:
+        name = level.name if isinstance(level, AuthenticationLevel) else level
+        raise MessageError(
+            "authentication_level",
+            f"{name} is no signature that can be made",
+            hint="choose one of " + ", ".join(f"{each.name} {each}" for each in _SIGNATURES),
+        )
 
 
 def _check_sender(sender_id: bytes, sender_id_type: int) -> None:
@@ -146,7 +165,10 @@ def _check_sender(sender_id: bytes, sender_id_type: int) -> None:
     elif sender_id_type == SenderIdType.QUEUE_MANAGER:  # MQ-2.2.20.6-07
         fits = len(sender_id) == 16
     elif sender_id_type == SenderIdType.SID:  # MQ-2.2.20.6-06
-        fits = len(sender_id) >= 8 and sender_id[0] == 1 and len(sender_id) == 8 + 4 * sender_id[1]
+        # None is the one of whoever sends the message: the queue manager knows it.
+        fits = not sender_id or (
+            len(sender_id) >= 8 and sender_id[0] == 1 and len(sender_id) == 8 + 4 * sender_id[1]
+        )
     else:  # MQ-2.2.20.6-04
         raise MessageError("sender_id_type", f"{sender_id_type!r} is no kind of sender id")
     if not fits:

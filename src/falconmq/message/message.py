@@ -86,6 +86,7 @@ class MessageProperties(TypedDict, total=False):
     privacy_level: int
     encryption_algorithm: int | None
     hash_algorithm: int
+    authentication_level: int
     sender_id: bytes
     sender_id_type: int | None
     sender_certificate: bytes
@@ -129,13 +130,19 @@ class Message:
         trace, report_queue   report each hop to this public queue
         connector_type, allow_peek_when_locked
     Who sent it and how it is protected
-        privacy_level, encryption_algorithm, symmetric_key
-        hash_algorithm, signature, multiple_destination_signature, provider
-        sender_id, sender_id_type, sender_certificate
+        privacy_level         whether the body is encrypted on its way to another computer
+        authentication_level  which signature the queue manager is to make when it is sent; of a
+                              received message, which signature was verified
+        hash_algorithm        the hash of that signature
+        sender_certificate    whose key signs; left out: the sender's own. Of a received message,
+                              the certificate of whoever signed it
+        sender_id             the SID of the sender. Left out, the queue manager fills it in if it
+                              knows who sends; `sender_id_type=SenderIdType.NONE` leaves it out
+        encryption_algorithm, symmetric_key, signature, multiple_destination_signature, provider
     Filled in by queue managers
-        id, sent_time, destination_queue_manager, hop_count, transaction, authentication_level,
-        arrived_time, lookup_id, abort_count, move_count, transaction_status_queue,
-        soap_header, soap_body, soap_envelope, soap_compound_message
+        id, sent_time, destination_queue_manager, hop_count, transaction, arrived_time, lookup_id,
+        abort_count, move_count, transaction_status_queue, soap_header, soap_body, soap_envelope,
+        soap_compound_message
     """
 
     body: bytes
@@ -166,6 +173,7 @@ class Message:
     privacy_level: int
     encryption_algorithm: int
     hash_algorithm: int
+    authentication_level: int
     sender_id: bytes
     sender_id_type: int
     sender_certificate: bytes
@@ -181,7 +189,6 @@ class Message:
     destination_queue_manager: UUID | None
     hop_count: int
     transaction: MessageTransaction | None
-    authentication_level: int
     arrived_time: int | None  # seconds since 1970, UTC
     lookup_id: int | None
     abort_count: int
@@ -221,6 +228,7 @@ class Message:
         privacy_level: int = PrivacyLevel.NONE,
         encryption_algorithm: int | None = None,
         hash_algorithm: int = HashAlgorithm.SHA_512,
+        authentication_level: int = AuthenticationLevel.NONE,
         sender_id: bytes = b"",
         sender_id_type: int | None = None,
         sender_certificate: bytes = b"",
@@ -260,10 +268,9 @@ class Message:
             encryption_algorithm = EncryptionAlgorithm.AES256 if is_aes else EncryptionAlgorithm.RC4
         self.encryption_algorithm = encryption_algorithm
         self.hash_algorithm = hash_algorithm
+        self.authentication_level = authentication_level
         self.sender_id = sender_id
-        if sender_id_type is None:
-            sender_id_type = SenderIdType.SID if sender_id else SenderIdType.NONE
-        self.sender_id_type = sender_id_type
+        self.sender_id_type = SenderIdType.SID if sender_id_type is None else sender_id_type
         self.sender_certificate = sender_certificate
         self.signature = signature
         self.multiple_destination_signature = multiple_destination_signature
@@ -276,7 +283,6 @@ class Message:
         self.destination_queue_manager = None
         self.hop_count = 0
         self.transaction = None
-        self.authentication_level = AuthenticationLevel.NONE
         self.arrived_time = None
         self.lookup_id = None
         self.abort_count = 0
@@ -346,6 +352,16 @@ class Message:
     @property
     def is_authenticated(self) -> bool:
         return self.authentication_level != AuthenticationLevel.NONE
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it carries a signature, verified or not."""
+        return bool(self.signature or self.multiple_destination_signature)
+
+    @property
+    def wants_signature(self) -> bool:
+        """Whether whoever sends it has to sign it first."""
+        return bool(self.authentication_level) and not self.is_signed
 
     @property
     def source_queue_manager(self) -> UUID | None:

@@ -84,6 +84,11 @@ class Cache(Generic[_Entry]):
         if self.deadline is None:
             self.deadline = self.time() + self.lifetime_seconds  # QB-3.1.5.8.3-15, -30
 
+    def clear(self) -> None:
+        """Forget everything: what it was found out from has changed."""
+        self._entries = []
+        self.deadline = None
+
     def clean_up(self) -> None:
         """The event of the cleanup timer: forget what is too old, and set the timer again."""
         now = self.time()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from falconmq.security import library
@@ -90,6 +91,7 @@ def read_certificate(data: bytes) -> Certificate:
     return certificate
 
 
+@lru_cache(maxsize=64)
 def public_key_of(data: bytes) -> RsaPublicKey:
     """The key of a certificate that came with a message."""
     return read_certificate(data).public_key

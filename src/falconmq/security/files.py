@@ -2,7 +2,8 @@
 
 Each is one JSON document. It is written all or nothing, and it is not used if others could have
 read or changed it: a secret that everybody may know is none. Commands and a service that runs
-change the files at the same time; they take turns with a lock on the directory.
+change the files at the same time; they take turns with a lock on the directory. Every change makes
+the file younger, so a look at its status is enough to see that there was one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ from falconmq.security.problems import KeyFileError
 
 FILE_MODE: Final = 0o600
 _FORMAT: Final = 1
-_OTHERS: Final = 0o077
+OTHERS: Final = 0o077  # what a group and everybody may do
 
 Json = dict[str, Any]
 
@@ -84,10 +86,11 @@ class PrivateFile:
 
     def _check(self, status: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode)
-        if mode & _OTHERS:
+        if mode & OTHERS:
             raise KeyFileError(
                 f"{self.path} has mode {mode:04o}: others may have read it",
-                hint=f"make new keys if they could; else: chmod 600 {self.path}",
+                hint=f"make anew what is in it if they could; else: "
+                f"chmod 600 {shlex.quote(str(self.path))}",
             )
 
     def _write(self, directory: int, document: Json) -> None:
@@ -98,6 +101,7 @@ class PrivateFile:
                 _give_to_owner(file.fileno(), directory)
                 file.write(json.dumps(document, indent=1) + "\n")
                 file.flush()
+                self._make_younger(file.fileno())
                 os.fsync(file.fileno())
             temporary.replace(self.path)
         except BaseException:
@@ -105,9 +109,18 @@ class PrivateFile:
             raise
         os.fsync(directory)
 
+    def _make_younger(self, file: int) -> None:
+        """The clock of files ticks every few milliseconds: two changes may come within one tick."""
+        try:
+            before = self.path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if os.fstat(file).st_mtime_ns <= before:
+            os.utime(file, ns=(before + 1, before + 1))
+
 
 def _give_to_owner(file: int, directory: int) -> None:
-    """Root may make keys for a service that runs as somebody else, who has to read them."""
+    """Root may make files for a service that runs as somebody else, who has to read them."""
     if os.geteuid() == 0:
         owner = os.fstat(directory)
         with contextlib.suppress(PermissionError):

@@ -1,8 +1,8 @@
 """The private keys of a queue manager, in `keys.json` of its data directory.
 
-They are made when somebody asks for them the first time, and never again: whoever has the public
-halves would encrypt for keys that are gone. Nobody logs them; they leave the computer in a backup
-and in no other way.
+They are made when somebody asks for them the first time, and again only by `renew`. Whoever has the
+public halves of older ones goes on encrypting for those, so they stay for a while, for receiving
+only. Nobody logs them; they leave the computer in a backup and in no other way.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from falconmq.security.file_names import KEYS_FILE
 from falconmq.security.files import Json, PrivateFile
-from falconmq.security.keys import ManagerKeys
+from falconmq.security.keys import FormerKeys, ManagerKeys
 from falconmq.security.providers import PROVIDERS, Provider
 from falconmq.security.rsa import RsaKeyPair
 
+GRACE_SECONDS: Final = 30 * 86_400.0  # for peers to get the new public keys
+FORMER_MAX: Final = 3  # who renews more often than that drops the oldest
 _NUMBERS = ("modulus", "public_exponent", "private_exponent", "prime1", "prime2")
 
 
@@ -50,9 +52,28 @@ class KeyStore:
             document["signing"] = _stored(keys.signing)
         return keys
 
+    def renew(self, now: float) -> ManagerKeys:
+        """New pairs; those that were in use can decrypt for `GRACE_SECONDS` more."""
+        made = ManagerKeys.generate(self._random)
+        with self._file.changing() as document:
+            former = []
+            if "encryption" in document:
+                self._keys(document)  # a damaged file is not made worse
+                kept = [each for each in document.get("former", ()) if each["until"] > now]
+                old = {"encryption": document["encryption"], "until": now + GRACE_SECONDS}
+                former = [old, *kept][:FORMER_MAX]
+            document["encryption"] = _stored(made.encryption)
+            document["signing"] = _stored(made.signing)
+            document["former"] = former
+            return self._keys(document)
+
     def _keys(self, document: Json) -> ManagerKeys:
         try:
-            return ManagerKeys(_pairs(document["encryption"]), _pairs(document["signing"]))
+            former = tuple(
+                FormerKeys(_pairs(each["encryption"]), float(each["until"]))
+                for each in document.get("former", ())
+            )
+            return ManagerKeys(_pairs(document["encryption"]), _pairs(document["signing"]), former)
         except (KeyError, TypeError, ValueError) as error:
             raise self._file.damaged("it does not hold the keys of all providers") from error
 

@@ -20,11 +20,20 @@ from falconmq.wire.public_keys import PublicKey, PublicKeys
 
 
 @dataclass(frozen=True, slots=True)
+class FormerKeys:
+    """Pairs that new ones have taken the place of: some peers do not know that yet."""
+
+    encryption: Mapping[Provider, RsaKeyPair] = field(repr=False)
+    until: float  # seconds since 1970; nothing is decrypted with them any more then
+
+
+@dataclass(frozen=True, slots=True)
 class ManagerKeys:
     """All pairs of one queue manager, by provider."""
 
     encryption: Mapping[Provider, RsaKeyPair] = field(repr=False)
     signing: Mapping[Provider, RsaKeyPair] = field(repr=False)
+    former: tuple[FormerKeys, ...] = ()  # the latest first
 
     @classmethod
     def generate(cls, random: Random | None = None) -> ManagerKeys:

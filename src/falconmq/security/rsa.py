@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random, SystemRandom
 from typing import Any, Final
 
@@ -135,6 +136,23 @@ def decrypt(pair: RsaKeyPair, data: bytes) -> bytes:
     return block[end + 1 :]
 
 
+def is_for(pair: RsaKeyPair, data: bytes) -> bool:
+    """Whether something was encrypted for this pair, when there are several.
+
+    The library does not tell: for what is not ours it makes up bytes, so that nobody learns
+    anything from an answer. Here the answer stays inside, and the number is blinded, so that the
+    time it takes says nothing about the key.
+    """
+    key, number = pair.public, int.from_bytes(data, "big")
+    if len(data) != key.size or number >= pair.modulus:
+        return False
+    chance = SystemRandom().randrange(2, pair.modulus - 1)
+    blinded = number * pow(chance, key.exponent, pair.modulus) % pair.modulus
+    power = pow(blinded, pair.private_exponent, pair.modulus)
+    block = (power * pow(chance, -1, pair.modulus) % pair.modulus).to_bytes(key.size, "big")
+    return block[:2] == b"\0\2" and block.find(b"\0", 2) >= _PADDING_MIN - 1
+
+
 def sign(pair: RsaKeyPair, used: Hash, data: bytes) -> bytes:
     """RSASSA-PKCS1-v1_5. Pairs that the library does not take sign nothing."""
     if pair.public.is_legacy:
@@ -179,7 +197,9 @@ def _generated_by_library(bits: int) -> RsaKeyPair:
     return RsaKeyPair(public.n, public.e, numbers.d, numbers.p, numbers.q)
 
 
+@lru_cache(maxsize=64)
 def library_key(pair: RsaKeyPair) -> Any:
+    """The pair as the library has it. It tests the numbers, for 40 ms: so each pair once."""
     rsa = library.load("hazmat.primitives.asymmetric.rsa")
     secret, prime1, prime2 = pair.private_exponent, pair.prime1, pair.prime2
     return rsa.RSAPrivateNumbers(

@@ -9,6 +9,7 @@ signed, and the receiver has still to ask whose it is (`certificates.registered_
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from falconmq.errors import MqStatus
 from falconmq.security import rsa
@@ -27,6 +28,10 @@ from falconmq.wire.security_header import (
 )
 from falconmq.wire.sid import Sid
 from falconmq.wire.user_message import UserMessage
+
+# A stranger's certificate must not keep us busy: 16384 bits and an exponent as long take seconds.
+_KEY_BITS_MAX: Final = 8192
+_EXPONENT_MAX: Final = 0xFFFFFFFF  # CryptoAPI has 32 bits for it
 
 
 def sign(
@@ -93,6 +98,8 @@ def verify(packet: UserMessage, *, allow_weak: bool = False) -> SignatureVersion
     key = public_key_of(bytes(security.sender_cert))
     if key.is_legacy and not allow_weak:
         raise WeakAlgorithmError(f"the signer's RSA key of {key.bits} bits")
+    if key.bits > _KEY_BITS_MAX or key.exponent > _EXPONENT_MAX:
+        raise SignatureError(f"the signer's RSA key of {key.bits} bits takes too long to verify")
     tries = [
         (SignatureVersion.MSMQ_2_0, bytes(security.signature)),  # QB-3.1.5.8.3-03, -04
         (SignatureVersion.MSMQ_1_0, bytes(security.signature)),  # QB-3.1.5.8.3-05

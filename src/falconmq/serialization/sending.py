@@ -60,6 +60,7 @@ from falconmq.wire.security_header import (
     DEFAULT_PROVIDER,
     ENCRYPTED_BODY,
     SECURITY_DATA,
+    SENDER_ID_NONE,
     ProviderInfo,
     SecurityHeader,
 )
@@ -328,18 +329,11 @@ def _security_header(message: Message) -> SecurityHeader | None:
         or message.sender_certificate
         or provider is not None
     )
-    if message.privacy_level != PrivacyLevel.NONE and not message.symmetric_key:
-        raise MessageError(
-            "symmetric_key",
-            "the body is to be private, but was not encrypted",
-            status=MqStatus.CORRUPTED_SECURITY_DATA,
-            hint="send it through a queue manager, or with PrivacyLevel.NONE",
-        )
     if not has_more and not message.sender_id:
         return None
-    flags = int(message.sender_id_type)
-    if message.privacy_level != PrivacyLevel.NONE:
-        flags |= ENCRYPTED_BODY
+    flags = int(message.sender_id_type) if message.sender_id else SENDER_ID_NONE
+    if message.symmetric_key and message.privacy_level != PrivacyLevel.NONE:
+        flags |= ENCRYPTED_BODY  # without a key it is to be encrypted when it leaves
     if has_more:
         flags |= SECURITY_DATA  # DM-A46; a plain SID goes without, as Windows does it
     info = None

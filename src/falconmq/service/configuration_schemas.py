@@ -62,6 +62,8 @@ class PrincipalOut(Strict):
     groups: list[str]
     tokens: list[str] = Field(description="Whoever shows one of these.")
     socket: bool = Field(description="Whoever uses the control socket.")
+    certificates: list[str] = Field(description="Fingerprints: whoever shows one of these.")
+    roles: list[str] = Field(description="Of those who show a certificate.")
 
 
 class ConfigurationOut(Strict):

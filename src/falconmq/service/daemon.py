@@ -37,9 +37,11 @@ from falconmq.manager.event_keeping import EventKeeper
 from falconmq.manager.events import EventLog
 from falconmq.manager.persistence import stored_identifier
 from falconmq.security.key_store import KeyStore
-from falconmq.service import declared
+from falconmq.security.signing_keys import SigningKeys
+from falconmq.service import declared, securing
 from falconmq.service.addresses import local_addresses
 from falconmq.service.configuration import ALL_INTERFACES, Configuration, DeclaredQueue
+from falconmq.service.file_modes import check_files
 from falconmq.service.host import Host
 from falconmq.service.observation.event_texts import queue_text
 from falconmq.service.readiness import Readiness
@@ -48,6 +50,7 @@ from falconmq.service.securing import secure
 from falconmq.service.troubles import store_troubles
 from falconmq.store import GroupCommitter, Store, open_data_directory
 from falconmq.transport.binding import AsyncioNetwork
+from falconmq.transport.protection import Protection
 from falconmq.transport.session import Session
 from falconmq.transport.transport import Transport
 
@@ -90,7 +93,11 @@ class Service:
             hosts=configuration.hosts,
         )
         self.transport = Transport(
-            engine.core, self.network, configuration.router(), configuration.transport
+            engine.core,
+            self.network,
+            configuration.router(),
+            configuration.transport,
+            securing.protect(engine.core, configuration),
         )
         self.host = Host(engine, self.transport)
         self.network.attach(self.host, self.transport)
@@ -102,7 +109,12 @@ class Service:
 
     @classmethod
     async def start(cls, configuration: Configuration) -> Self:
-        """Everything up; FalconMQError if the data directory or a port cannot be had."""
+        """Everything up; FalconMQError if the data directory or a port cannot be had.
+
+        Files that others may read or change are not used (`service.file_modes`).
+        """
+        for finding in check_files(configuration):
+            _log.warning("%s; %s", finding.text, finding.hint)
         store = open_data_directory(configuration.manager.data)
         service = cls(configuration, start_hosted_engine(store, configuration))
         await service.open()
@@ -115,9 +127,13 @@ class Service:
             # for slow, and have its acknowledgements late for the life of the session.
             _import_doors()
             await self.declare(self.configuration.queues)
-            await self.network.listen()
+            securing.use_keys(self.transport.protection, self.configuration)
+            is_hardened = self.configuration.security.hardened
+            if not is_hardened:  # else nobody finds the ports open: DM-3.1.1.1-42
+                await self.network.listen()
             self.host.run(self.transport.start)
-            await self.network.accept()
+            if not is_hardened:
+                await self.network.accept()
             await self.open_doors()
         except BaseException:
             await self.stop()
@@ -187,6 +203,7 @@ class Service:
     def configure(self, configuration: Configuration) -> None:
         """Another configuration is in effect."""
         self.configuration = configuration
+        securing.configure(self.transport.protection, configuration)
         if self._control is not None:
             self._control.configure(configuration)
         if self.http is not None:
@@ -259,7 +276,7 @@ async def serve(
                 _log.error("hint: %s", error.hint)
             return 1
         watchdog = asyncio.create_task(_be_alive(readiness))
-        keys = asyncio.create_task(_make_keys(configuration))
+        keys = asyncio.create_task(_make_keys(configuration, service.transport.protection))
         reloads = asyncio.create_task(_reload_when_asked(service, readiness, reloading))
         try:
             _tell(service)
@@ -270,6 +287,7 @@ async def serve(
         finally:
             readiness.stopping("stopping")
             watchdog.cancel()
+            await asyncio.wait({keys}, timeout=STOP_SECONDS)  # so that a short start makes them
             keys.cancel()
             reloads.cancel()
             await service.stop()
@@ -323,9 +341,10 @@ def prepare(configuration: Configuration, core: QueueManagerCore) -> None:
     """Make a queue manager what the configuration says, before anything happens in it."""
     remember(configuration, core)
     secure(core, configuration.security)
+    core.signing_keys = SigningKeys(configuration.manager.data)
 
 
-async def _make_keys(configuration: Configuration) -> None:
+async def _make_keys(configuration: Configuration, protection: Protection | None) -> None:
     """At the first start the keys of the queue manager are made, beside what is more urgent.
 
     At every other one it is looked whether they can be used: nobody else may read them.
@@ -339,6 +358,7 @@ async def _make_keys(configuration: Configuration) -> None:
     else:
         if is_new:
             _log.info("keys made path=%s", store.path)
+            securing.use_keys(protection, configuration)
 
 
 def remember(configuration: Configuration, core: QueueManagerCore) -> None:
@@ -403,7 +423,12 @@ def _tell(service: Service) -> None:
     )
     if service.http is not None:
         service.http.tell()
-    if configuration.manager.bind == ALL_INTERFACES:
+    if configuration.security.hardened:
+        _log.warning(
+            "hardened mode: no message comes or goes over the MSMQ port; "
+            "security.hardened = false and a restart end it"
+        )
+    elif configuration.manager.bind == ALL_INTERFACES:
         _log.info("every interface of this computer is open to peers; manager.bind narrows it")
 
 
@@ -415,6 +440,8 @@ async def _be_alive(readiness: Readiness) -> None:
 
 
 def _listening(service: Service) -> str:
+    if service.configuration.security.hardened:
+        return "hardened mode: the MSMQ port is closed"
     return f"listening on {', '.join(service.network.addresses)}"
 
 

@@ -24,6 +24,7 @@ from falconmq.manager.core import Settings
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, load
 from falconmq.service.daemon import prepare
+from falconmq.service.file_modes import check_files
 from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory
 
@@ -79,6 +80,7 @@ class LocalManager:
             local_names=frozenset(manager.local_names),
             quota_kilobytes=manager.quota_kilobytes,
         )
+        check_files(self._configuration)
         store = open_data_directory(manager.data)
         return start_engine(store, settings, prepare=partial(prepare, self._configuration))
 

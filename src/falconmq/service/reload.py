@@ -18,6 +18,7 @@ from falconmq.service.configuration import Configuration, Source
 from falconmq.service.configuration.loading import load_again
 from falconmq.service.configuration.settings import SETTINGS
 from falconmq.service.configuration.showing import effective, plain, value_of
+from falconmq.service.file_modes import check_files
 from falconmq.service.securing import secure
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ async def reload(service: Service) -> Report:
     """Read file and environment again and apply what can be; ConfigurationError changes nothing."""
     old = service.configuration
     new = load_again(old.origin)
+    check_files(new)
     service.engine.look(declared.check_kinds, new.queues)
     changes = compare(old, new)
     merged = merge(old, new, changes)

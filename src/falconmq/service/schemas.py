@@ -70,18 +70,37 @@ class MessageIn(Strict):
     trace: bool | None = None
     report_queue: UUID | None = None
     connector_type: UUID | None = None
-    privacy_level: Choice | None = None
+    privacy_level: Choice | None = Field(
+        None, description="Encrypt the body on its way: BASE, ENHANCED or ADVANCED."
+    )
     encryption_algorithm: Choice | None = None
-    hash_algorithm: Choice | None = None
-    sender_id: Bytes | None = None
-    sender_id_type: Choice | None = None
-    sender_certificate: Bytes | None = None
+    hash_algorithm: Choice | None = Field(None, description="Of the signature: SHA_512.")
+    authentication_level: Choice | None = Field(
+        None, description="Sign it: SIG10, SIG20 or SIG30; a list of queues always has SIG30."
+    )
+    sender_id: Bytes | None = Field(
+        None, description="A SID. Left out: that of the caller, if it is a principal."
+    )
+    sender_id_type: Choice | None = Field(
+        None, description="NONE: the message does not say who sent it."
+    )
+    sender_certificate: Bytes | None = Field(
+        None, description="With authentication_level: which one to sign with, DER or PEM."
+    )
     signature: Bytes | None = None
     multiple_destination_signature: Bytes | None = None
     symmetric_key: Bytes | None = None
     provider: Provider | None = None
     soap_header: str | None = None
     soap_body: str | None = None
+
+
+class SenderOut(Strict):
+    """Who a message says has sent it. That is proven if authentication_level is not NONE."""
+
+    sid: str | None
+    name: str = Field(description="That of a principal of the configuration, or the SID.")
+    certificate: str = Field(description="The subject of the certificate that came with it.")
 
 
 class TransactionOut(Strict):
@@ -143,7 +162,8 @@ class MessageOut(Strict):
     soap_body: str | None
     soap_envelope: str | None
     soap_compound_message: str | None
-    authentication_level: Choice
+    authentication_level: Choice = Field(description="Which signature was verified.")
+    sender: SenderOut | None
     sent_at: str | None
     arrived_at: str | None
     source_queue_manager: UUID | None

@@ -8,8 +8,11 @@ What is guarded here, because only the owner of the sockets can:
 
     sessions_max      accepted connections in all
     OPENING_MAX       accepted connections from one address whose sessions are not open yet
+    Callers           connections of one address, and bytes of packets that are not whole
     congestion        no byte is read from peers while too much waits for the disk
     CLOSING_SECONDS   how long a peer may take to read the last bytes of a closed connection
+    _CONNECTING_MAX   connections that we ask for at a time: peers name whom answers go to
+    _RESOLVERS        names that we look up at a time, on threads that nobody else waits for
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from falconmq.transport.callers import Callers
 from falconmq.transport.session import SessionState
 from falconmq.transport.settings import PORT, TransportSettings
 from falconmq.transport.socket_errors import cannot_listen, connection_failure, endpoint
@@ -39,6 +44,8 @@ CLOSING_SECONDS: Final = 5.0
 _WARN_SECONDS: Final = 60.0  # between two lines about the same address and reason
 _WARNED_MAX: Final = 1000  # addresses remembered for that
 _KEEPALIVE_SECONDS: Final = 120
+_CONNECTING_MAX: Final = 512  # connections that we ask for at a time; each is a socket
+_RESOLVERS: Final = 16  # names that are looked up at a time
 _TICKS_TO_ACCEPT: Final = 3  # turns of the loop from an accepted socket to its link
 _T = TypeVar("_T")
 
@@ -182,6 +189,9 @@ class AsyncioNetwork:
         self._is_deaf = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._warned: dict[tuple[str, str], float] = {}
+        self._callers = Callers(settings.sessions_max)
+        self._connecting = asyncio.Semaphore(_CONNECTING_MAX)
+        self._resolvers = ThreadPoolExecutor(_RESOLVERS, "falconmq-names")
 
     def attach(self, host: Host, transport: Transport) -> None:
         """Say where bytes and news go; the transport needs a network before it exists itself."""
@@ -289,6 +299,7 @@ class AsyncioNetwork:
         for link in list(self._links):
             link.abort()
         await asyncio.sleep(0)  # the loop tells the links
+        self._resolvers.shutdown(wait=False, cancel_futures=True)
 
     # the links
 
@@ -297,6 +308,7 @@ class AsyncioNetwork:
         if link.session is not None:
             self._host.handle(self._transport.connected, link.session, link)
             return
+        self._callers.came(link)
         self._opening[link.address] += 1
         link.is_opening = True
         reason = self._reason_to_refuse(link.address)
@@ -317,6 +329,11 @@ class AsyncioNetwork:
         if self._host.is_congested:
             self._held.add(link)
             link.pause_reading()
+        greedy = self._callers.keeps(link, session.pending)
+        if greedy is not None and greedy.session is not None:
+            reason = "too many bytes of packets that are not whole are waiting"
+            self._host.handle(self._transport.connection_lost, greedy.session, reason)
+            self._callers.keeps(greedy, 0)
 
     def link_lost(self, link: TcpLink, problem: str | None) -> None:
         """The connection is gone; `problem` is None if we closed it ourselves."""
@@ -325,6 +342,7 @@ class AsyncioNetwork:
             self._closed_sent += link.session.bytes_sent
         self._links.discard(link)
         self._held.discard(link)
+        self._callers.left(link)
         if link.is_opening:
             self._no_longer_opening(link)
         if problem is not None and link.session is not None:
@@ -343,6 +361,8 @@ class AsyncioNetwork:
     def _reason_to_refuse(self, address: str) -> str:
         if self._opening[address] > OPENING_MAX:
             return "too many connections of this address are not open yet"
+        if self._callers.are_too_many(address):
+            return "too many connections of this address"
         return ""
 
     def _refuse(self, link: TcpLink, reason: str) -> None:
@@ -378,7 +398,7 @@ class AsyncioNetwork:
         link = TcpLink(self, session)
         local = None if _is_any(self._bind) else (self._bind, 0)  # any port: QB-2.1.1-06
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with self._connecting, asyncio.timeout(CONNECT_SECONDS):
                 await self._loop.create_connection(
                     lambda: link,
                     address,
@@ -406,13 +426,17 @@ class AsyncioNetwork:
         except ValueError:
             pass
         try:
-            found = await self._loop.getaddrinfo(
-                host, self._port, family=_family(self._bind), type=socket.SOCK_STREAM
+            found = await self._loop.run_in_executor(
+                self._resolvers, self._look_up, host, _family(self._bind)
             )
         except (OSError, UnicodeError) as error:  # a label may be too long for DNS
             reason = error.strerror if isinstance(error, OSError) else "it is no name for DNS"
             return (), f"the name {host} cannot be resolved: {reason}"
         return list(dict.fromkeys(str(info[4][0]) for info in found)), ""
+
+    def _look_up(self, host: str, family: socket.AddressFamily) -> list[Any]:
+        """Ask the resolver of the system; it may take its time."""
+        return socket.getaddrinfo(host, self._port, family=family, type=socket.SOCK_STREAM)
 
     async def _open_datagrams(self, port: int, *, is_asking: bool) -> asyncio.DatagramTransport:
         try:

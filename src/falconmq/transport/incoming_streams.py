@@ -12,11 +12,13 @@ spellings finds the stream without looking into the text.
 
 Streams to a queue that does not exist have to be kept as well, or their sender would send for ever
 what we refuse. They are in memory only, and few, as are those of which nothing was accepted yet:
-whoever invents names or senders shall not fill the disk.
+whoever invents names or senders shall not fill the disk. For the same reason there is an end to the
+streams of which something was accepted: beyond it a new sender waits, as if a message were missing.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +35,8 @@ from falconmq.wire.user_message import UserMessage
 TABLE: Final = "incoming_streams"
 VERSION: Final = 1
 VOLATILE_MAX: Final = 1_000  # streams to queues that do not exist
+STREAMS_MAX: Final = 100_000  # of which something was accepted; they are kept for 90 days
+_TOLD_EVERY: Final = 10_000  # refusals
 UNUSED_SECONDS_MAX: Final = 90 * 24 * 3600.0
 SPELLINGS_MAX: Final = 100_000  # of names; more than that is nobody's honest need
 REJECT_COUNT_MAX: Final = 0xFFFFFFFF
@@ -40,6 +44,8 @@ NO_QUEUE: Final = 0
 # Version, source, queue number, TxSequenceID, TxSequenceNumber, TxMessageRejectCount,
 # LastAccessTime, bytes of the name; name and reply address follow.
 _RECORD: Final = struct.Struct("<B16sQQIIdI")
+
+_log = logging.getLogger("falconmq.transport")
 
 Taken = tuple["IncomingStream", int, int]
 """A stream, and the TxSequenceID and TxSequenceNumber that become durable with a turn."""
@@ -79,6 +85,7 @@ class IncomingStreams:
         self._dirty: dict[IncomingStream, None] = {}
         self._taken: dict[IncomingStream, None] = {}
         self._last_key = 0
+        self._refused = 0  # messages of new streams, for there are too many
 
     def load(self) -> None:
         """Forget what is in memory and read the streams from the store."""
@@ -123,10 +130,21 @@ class IncomingStreams:
 
     def is_next(self, stream: IncomingStream, header: TransactionHeader) -> bool:
         """Whether a message follows the last accepted one (MQQB 3.1.5.8.6; the guide's 6.6)."""
+        if not stream.tx_sequence_id and len(self._streams) - len(self._volatile) >= STREAMS_MAX:
+            self._tell_full()
+            return False  # it is sent again; to forget another one would break that
         sequence, previous = header.tx_sequence_id, header.previous_tx_sequence_number
         if sequence == stream.tx_sequence_id:  # QB-3.1.5.8.6-04
             return header.tx_sequence_number > stream.tx_sequence_number >= previous
         return sequence > stream.tx_sequence_id and not previous  # QB-3.1.5.8.6-05
+
+    def _tell_full(self) -> None:
+        if self._refused % _TOLD_EVERY == 0:
+            _log.warning(
+                "too many senders streams=%d: transactional messages of new ones have to wait",
+                len(self._streams),
+            )
+        self._refused += 1
 
     def accept(
         self, stream: IncomingStream, header: TransactionHeader, *, reply_address: str

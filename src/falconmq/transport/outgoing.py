@@ -76,6 +76,7 @@ class OutgoingTable:
         self.resend_timer = 0  # the number of the Transactional Ack Wait Timer that counts; 0: none
         self.unanswered_since: float | None = None  # an OrderAck is due; of the monotonic clock
         self.sent_in_vain: dict[int, int] = {}  # by lookup identifier: sent, and had to be again
+        self.encryption_problem = ""  # why the last message that was to be encrypted was not sent
 
     @property
     def has_work(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from falconmq.errors import DirectoryError, MessageError, QueueError, WireError
+from falconmq.errors import DirectoryError, MessageError, QueueError, ResourceError, WireError
 from falconmq.manager.core import QueueManagerCore, next_message_id
 from falconmq.manager.directory import read_directory
 from falconmq.manager.directory_backend import equals
@@ -48,7 +48,7 @@ def post(
         descriptor = open_queue(
             core, name, AccessType.SEND, ShareMode.DENY_NONE, internal=True
         )  # QB-3.1.7.15-41, QB-3.1.7.17-38, QB-3.1.5.8.9-12
-    except (QueueError, DirectoryError, WireError) as error:
+    except (QueueError, DirectoryError, ResourceError, WireError) as error:
         return _discarded(name, str(error))  # QB-3.1.7.15-42, QB-3.1.7.17-39, QB-3.1.5.8.9-13
     try:
         return _enqueue(core, descriptor, name, stored, unlimited)

@@ -15,14 +15,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from falconmq.errors import FalconMQError, NameSyntaxError, WireError
-from falconmq.manager.access import may_anyone_send
+from falconmq.errors import FalconMQError, NameSyntaxError, ResourceError, WireError
 from falconmq.manager.events import EventKind
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.queue_names import direct_path
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import AccessType, EnqueueStatus, QueuePrivacy, QueueType
+from falconmq.manager.states import AccessType, EnqueueStatus, QueueType
 from falconmq.manager.storing import enqueue_message, store_copy
 from falconmq.message import is_expired
 from falconmq.names import (
@@ -32,6 +31,7 @@ from falconmq.names import (
     SingleFormatName,
 )
 from falconmq.transport.administration import send_administration_acknowledgment
+from falconmq.transport.examining import examined
 from falconmq.transport.ordering import (
     final_ack_received,
     order_ack_received,
@@ -48,7 +48,6 @@ from falconmq.wire.message_properties_header import NEGATIVE_ARRIVAL, POSITIVE_A
 from falconmq.wire.ordering_acks import FinalAckBody, OrderAck, from_user_message
 from falconmq.wire.queue_name import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
 from falconmq.wire.reader import Buffer
-from falconmq.wire.security_header import ENCRYPTED_BODY
 from falconmq.wire.user_header import HOP_COUNT, HOP_COUNT_MAX, JOURNAL_NEGATIVE
 from falconmq.wire.user_message import UserMessage
 
@@ -96,11 +95,14 @@ def _process(transport: Transport, session: Session, message: StoredMessage) -> 
     queue = _find_queue(transport, packet)
     if packet.transaction is not None:
         return _process_transactional(transport, session, message, queue)
-    refusal = _refusal(transport, packet, queue)
-    if refusal is not None or queue is None:
-        _refuse(transport, packet, refusal or MessageClass.NACK_BAD_DST_Q, queue=queue)
+    taken = examined(transport, session, message, queue)
+    if taken is None:
+        return False
+    if not isinstance(taken, StoredMessage):
+        _refuse(transport, packet, taken, queue=queue)
         return True
-    return _insert(transport, session, message, queue)
+    assert queue is not None, "else it was refused"
+    return _insert(transport, session, taken, queue)
 
 
 def _process_transactional(
@@ -120,39 +122,17 @@ def _process_transactional(
         transport.counters["out of order"] += 1
         return True
     stream.reply_address = reply_address  # a reader who waits may end the message at once
-    refusal = _refusal(transport, packet, queue)
-    if refusal is None and queue is not None:
-        if not _insert(transport, session, message, queue, reply_address):
+    taken = examined(transport, session, message, queue)
+    if taken is None:
+        return False
+    if isinstance(taken, StoredMessage):
+        assert queue is not None, "else it was refused"
+        if not _insert(transport, session, taken, queue, reply_address):
             return False
     else:
-        reason = refusal or MessageClass.NACK_BAD_DST_Q
-        _refuse(transport, packet, reason, reply_address, queue=queue)
+        _refuse(transport, packet, taken, reply_address, queue=queue)
     streams.accept(stream, header, reply_address=reply_address)  # QB-A33, QB-A55
     return True
-
-
-def _refusal(transport: Transport, packet: UserMessage, queue: Queue | None) -> int | None:
-    """Why a message cannot be taken, as a class; None if it can."""
-    user, now = packet.user, int(transport.core.clock.time())
-    if is_expired(now, user.sent_time, packet.base.time_to_reach_queue):  # QB-A14
-        return MessageClass.NACK_REACH_QUEUE_TIMEOUT
-    if queue is None:
-        return MessageClass.NACK_BAD_DST_Q  # QB-3.1.5.8.2-11
-    properties = queue.properties
-    if packet.transaction is not None:
-        if not properties.transactional:
-            return MessageClass.NACK_NOT_TRANSACTIONAL_Q  # QB-3.1.5.8.2-15
-    elif properties.transactional:
-        return MessageClass.NACK_NOT_TRANSACTIONAL_MSG  # QB-3.1.5.8.2-19
-    security = packet.security
-    is_encrypted = security is not None and bool(security.flags & ENCRYPTED_BODY)
-    if is_encrypted or properties.privacy_level is QueuePrivacy.BODY:
-        return MessageClass.NACK_BAD_ENCRYPTION  # nobody has the keys yet; QB-A59
-    if properties.authentication:
-        return MessageClass.NACK_BAD_SIGNATURE  # no signature can be verified yet; QB-A59
-    if not may_anyone_send(transport.core, queue):  # nobody is verified, so everybody is anonymous
-        return MessageClass.NACK_ACCESS_DENIED  # QB-A18
-    return None
 
 
 def _insert(
@@ -236,6 +216,9 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     passed = _with_hops(message, hops)
     try:
         descriptor = open_queue(transport.core, name, AccessType.SEND, internal=True)
+    except ResourceError:  # the message is good: its sender keeps it, and sends it again later
+        _no_room(transport, session)
+        return
     except FalconMQError:
         _refuse(transport, packet, MessageClass.NACK_BAD_DST_Q)
         return
@@ -248,12 +231,16 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     status = enqueue_message(transport.core, queue, passed)  # QB-3.1.5.8.5-03
     close_queue(transport.core, descriptor)
     if status is not EnqueueStatus.OK:  # QB-3.1.5.8.2-01; it has not expired, see above
-        transport.counters["sessions closed for lack of room"] += 1
-        transport.close(session, "there is no room to pass messages on")
+        _no_room(transport, session)
         return
     transport.counters["passed on"] += 1
     if packet.base.flags & TRACE:
         send_report(transport.core, transport.settings, passed.packet, next_hop=None)
+
+
+def _no_room(transport: Transport, session: Session) -> None:
+    transport.counters["sessions closed for lack of room"] += 1
+    transport.close(session, "there is no room to pass messages on")
 
 
 def _came_back(transport: Transport, packet: UserMessage) -> None:
@@ -301,9 +288,11 @@ def _find_queue(transport: Transport, packet: UserMessage) -> Queue | None:
         queue = core.private_numbers.get(name)
     elif kind == PUBLIC and isinstance(name, bytes):
         queue = core.public.get(UUID(bytes_le=name))
-    if queue is None or queue.queue_type not in _RECEIVING:
-        return None
-    return queue
+    if queue is None or queue.queue_type in _RECEIVING:
+        return queue
+    # A queue of the queue manager's own takes messages while somebody listens: nobody else would
+    # ever read them.
+    return queue if queue.is_internal and queue.descriptors else None
 
 
 def _find_direct(transport: Transport, text: str) -> Queue | None:

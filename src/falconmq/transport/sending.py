@@ -30,6 +30,7 @@ from falconmq.message import is_expired
 from falconmq.transport import peers
 from falconmq.transport.outgoing import Entry, OutgoingTable
 from falconmq.transport.reports import send_report
+from falconmq.transport.sealing import privacy_level_of, sealed
 from falconmq.transport.session import Session
 from falconmq.wire.base_header import TRACE
 from falconmq.wire.reader import Buffer
@@ -101,12 +102,18 @@ def send_user_message(
     mode = flags & DELIVERY_MODE
     lookup_id, has_bit = position.lookup_id, mode == _WITH_BIT
     entry = Entry(table, lookup_id, message.size, flags, message_id, bool(mode), source, has_bit)
-    data: Sequence[Buffer] = (message.data,)
-    header = message.transaction if flags & TRANSACTION_HEADER else None
-    if header is not None and source == transport.guid:
-        if table.has_passed(header):
-            _found_arrived(transport, entry, header)
+    is_ours = source == transport.guid
+    header = message.transaction if is_ours and flags & TRANSACTION_HEADER else None
+    if header is not None and table.has_passed(header):
+        _found_arrived(transport, entry, header)
+        return
+    if is_ours and privacy_level_of(message, flags):  # QB-3.1.7.1.5-01
+        encrypted = sealed(transport, table, position, session)
+        if encrypted is None:
             return
+        message = encrypted
+    data: Sequence[Buffer] = (message.data,)
+    if header is not None:
         data = _place_in_stream(table, entry, message, header)
         _learn_remote(table, session)
         transport.awaiting[message_id] = entry

@@ -169,6 +169,11 @@ class Session:
         return self._window.window
 
     @property
+    def pending(self) -> int:
+        """Bytes of a packet that is not whole yet."""
+        return self._splitter.pending
+
+    @property
     def unsettled(self) -> int:
         """Received and not settled; a host that reads on regardless fills its memory."""
         return self._received.unsettled

@@ -41,6 +41,7 @@ class Situation:
     window: int = 0
     is_window_full: bool = False
     is_peer_reading: bool = True
+    encryption_problem: str = ""  # why the last message that was to be encrypted was not sent
 
 
 class Progress(Enum):
@@ -91,6 +92,7 @@ def situation_of(transport: Transport, queue: OutgoingQueue) -> Situation:
         window=0 if session is None else session.window,
         is_window_full=session is not None and _is_full(session),
         is_peer_reading=session is None or transport.is_peer_reading(session),
+        encryption_problem=table.encryption_problem,
     )
 
 

@@ -13,11 +13,13 @@ depends on how the message came:
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from falconmq.errors import WireError
 from falconmq.manager.core import QueueManagerCore, next_message_id
 from falconmq.manager.registry import is_local_computer
+from falconmq.manager.states import OutgoingState
 from falconmq.names import DirectFormatName, PrivateFormatName, SingleFormatName
 from falconmq.transport.posting import post
 from falconmq.wire.ordering_acks import (
@@ -30,6 +32,8 @@ from falconmq.wire.ordering_acks import (
 )
 from falconmq.wire.user_message import UserMessage
 
+WAITING_MAX: Final = 1_000  # for a sender that cannot be reached: then no OrderAck is added
+
 
 def send_order_ack(
     core: QueueManagerCore,
@@ -41,10 +45,13 @@ def send_order_ack(
 ) -> bool:
     """Tell `source` up to which number the messages of a sequence arrived; False if it is not told.
 
-    Send Transactional Acknowledgment with ORDER_ACK, MQQB 3.1.7.17.
+    Send Transactional Acknowledgment with ORDER_ACK, MQQB 3.1.7.17. Who cannot be reached sends
+    again and is told then: such answers need not pile up.
     """
     if not tx_sequence_number:
         return False  # nothing arrived yet: sequences begin with 1
+    if _has_enough(core, _order_queue(core, source, reply_address)[0]):
+        return False
     # The sequence is the peer's, the one that comes in: QB-3.1.7.17-28, QB-A34-01.
     body = OrderAckBody.up_to(tx_sequence_id, tx_sequence_number)  # QB-3.1.7.17-29, -30
     return _send(core, OrderAck(body), source, reply_address)
@@ -76,6 +83,13 @@ def _send(
         message_id=next_message_id(core),
     )
     return post(core, name, packet, unlimited=True)
+
+
+def _has_enough(core: QueueManagerCore, name: SingleFormatName) -> bool:
+    queue = core.outgoing.get(name)
+    if queue is None or queue.state is OutgoingState.CONNECTED:
+        return False
+    return len(queue.positions) >= WAITING_MAX
 
 
 def _order_queue(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 from uuid import UUID
+from weakref import ref
 
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.dispatch import remove_messages_by_queue, set_senders
@@ -41,6 +42,7 @@ from falconmq.transport.outgoing import Entry, OutgoingTable
 from falconmq.transport.outgoing_streams import OutgoingStreams
 from falconmq.transport.peers import Peer, PeerKey
 from falconmq.transport.pinging import Pinger, answer
+from falconmq.transport.protection import Protection
 from falconmq.transport.receiving import receive
 from falconmq.transport.routing import Router
 from falconmq.transport.session import (
@@ -64,6 +66,8 @@ _REFUSALS_MAX: Final = 64  # peers above the limit that are told so at a time
 _MANAGERS_MAX: Final = 10_000  # whose addresses are remembered
 _ADDRESSES_MAX: Final = 8  # of each
 _CLEAN_UP_SECONDS: Final = 3600.0
+_CROWDED: Final = 500  # outgoing queues: then those without messages go every minute
+_CROWDED_SECONDS: Final = 60.0
 
 _log = logging.getLogger("falconmq.transport")
 
@@ -83,7 +87,7 @@ class Turn:
         return not (self.received or self.fresh or self.streams or self.releases)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Connection:
     """A session and what hangs on it."""
 
@@ -102,11 +106,13 @@ class Transport:
         network: Network,
         router: Router,
         settings: TransportSettings,
+        protection: Protection | None = None,
     ) -> None:
         self.core = core
         self.network = network
         self.router = router
         self.settings = settings
+        self.protection = protection  # None: nothing can be encrypted, decrypted or verified
         self.guid = core.identifier.bytes_le
         self.counters: Counter[str] = Counter()
         self.refusals: Counter[int] = Counter()  # messages that we refused, by class
@@ -151,6 +157,7 @@ class Transport:
         self._load()
         self._is_held = self._turn.releases = True  # until what loading wrote is durable
         self._clean_up()
+        self._clear_crowd()
 
     def stop(self) -> None:
         """Acknowledge what is durable, and close all sessions (QB-3.1.4.2-01)."""
@@ -197,10 +204,20 @@ class Transport:
             idling.clean_up(self)
             self.after(_CLEAN_UP_SECONDS, self._clean_up)
 
+    def _clear_crowd(self) -> None:
+        """Somebody invents destinations: let go sooner of those that have no messages."""
+        if self.is_running:
+            if len(self.core.outgoing) > _CROWDED:
+                idling.clean_up(self)
+            self.after(_CROWDED_SECONDS, self._clear_crowd)
+
     # The host calls these
 
     def accepted(self, link: Link, address: str) -> Session | None:
-        """A peer has connected (MQQB 3.1.5.10); None if it is one too many."""
+        """A peer has connected (MQQB 3.1.5.10); None if it is one too many, or nobody may come."""
+        if self.core.settings.hardened_security:  # DM-3.1.1.1-42
+            self.counters["connections refused"] += 1
+            return None
         excess = len(self._connections) - self.settings.sessions_max
         if excess >= 0:
             self.counters["connections refused"] += 1
@@ -636,11 +653,13 @@ class Transport:
         if deadline is None or (connection.armed is not None and connection.armed <= deadline):
             return
         connection.armed = deadline
-        timer = partial(self._session_timer, connection, deadline)
+        # A timer outlives its session: it must not keep what is closed until it ends.
+        timer = partial(self._session_timer, ref(connection), deadline)
         self.after(max(0.0, deadline - self.now), timer)
 
-    def _session_timer(self, connection: Connection, deadline: float) -> None:
-        if connection.armed != deadline:
+    def _session_timer(self, to: ref[Connection], deadline: float) -> None:
+        connection = to()
+        if connection is None or connection.armed != deadline:
             return  # an earlier one has taken its place
         connection.armed = None
         session = connection.session

@@ -16,6 +16,7 @@ from falconmq.service.access.sessions import Session, Sessions, cookie_of
 from falconmq.service.access.tokens import Token, TokenStore
 
 OnRefusal = Callable[[Scope, int, str], Awaitable[None]]
+CallerWith = Callable[[str], Principal | None]
 
 _log = logging.getLogger("falconmq.service")
 
@@ -33,6 +34,7 @@ class Access:
         self.sessions = Sessions() if sessions is None else sessions
         self.failures = Failures() if failures is None else failures
         self.on_refusal: OnRefusal | None = None  # who is told of it
+        self.caller_with: CallerWith = _nobody  # who shows a certificate, by its fingerprint
 
     @classmethod
     def of(cls, directory: Path) -> Access:
@@ -91,6 +93,11 @@ class Access:
             return session.principal
         token = self.tokens.valid(session.token_id)
         return None if token is None else token.principal
+
+
+def _nobody(certificate: str) -> Principal | None:  # noqa: ARG001
+    """No certificate is known."""
+    return None
 
 
 def address_of(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
     Authorization: Bearer TOKEN     the principal of the token; a wrong one is refused here
     the cookie of a log-in          the principal of the token it was opened with
+    a certificate, over TLS         the principal that is configured for it
     http.loopback_role              a caller from this computer, without a token
 
 A browser sends cookies, and requests from this computer, for any site that somebody has open. So
@@ -21,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from falconmq.service.access.access import Access, address_of
-from falconmq.service.access.roles import Principal, Role, set_principal
+from falconmq.service.access.roles import CERTIFICATE, Principal, Role, set_principal
 from falconmq.service.access.sessions import CSRF_HEADER, check_csrf, set_session
 from falconmq.service.web.problems import http_problem
 
@@ -74,8 +75,14 @@ class Door:
             set_principal(scope, session.principal)
             if path.startswith(_API) and scope["method"] not in _SAFE:
                 check_csrf(scope, headers.get(CSRF_HEADER, ""))
+        elif (caller := self._with_certificate(scope)) is not None:
+            set_principal(scope, caller)
         elif self.loopback_role and self._is_local(scope, headers):
             set_principal(scope, Principal("loopback", frozenset({Role(self.loopback_role)})))
+
+    def _with_certificate(self, scope: Scope) -> Principal | None:
+        shown = scope.get("state", {}).get(CERTIFICATE, "")
+        return self._access.caller_with(shown) if shown else None
 
     def _is_local(self, scope: Scope, headers: Headers) -> bool:
         if not _is_loopback(address_of(scope)) or any(name in headers for name in _FORWARDED):

@@ -17,6 +17,7 @@ from fastapi import Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
+CERTIFICATE: Final = "falconmq.certificate"  # in the state of a request: its fingerprint
 _KEY: Final = "falconmq.principal"
 
 Scope = MutableMapping[str, Any]
@@ -46,6 +47,7 @@ class Principal:
     name: str
     roles: frozenset[Role]
     token: str = ""  # the name of the token that it has shown, if it has
+    certificate: str = ""  # the fingerprint of the certificate that it has shown, if it has
 
     def may(self, role: Role) -> bool:
         return role in self.roles or Role.MANAGE in self.roles

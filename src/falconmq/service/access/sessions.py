@@ -161,7 +161,7 @@ def set_cookie(response: Response, scope: Scope, session: Session) -> None:
         path="/",
         httponly=True,
         samesite="strict",
-        secure=_is_encrypted(scope),
+        secure=is_encrypted(scope),
     )
 
 
@@ -171,11 +171,11 @@ def clear_cookie(response: Response, scope: Scope) -> None:
         path="/",
         httponly=True,
         samesite="strict",
-        secure=_is_encrypted(scope),
+        secure=is_encrypted(scope),
     )
 
 
-def _is_encrypted(scope: Scope) -> bool:
+def is_encrypted(scope: Scope) -> bool:
     """TLS to us, or to a proxy in front of us; whoever lies about it has a worse cookie."""
     forwarded = Headers(scope=scope).get("x-forwarded-proto", "")
     return "https" in (scope.get("scheme"), forwarded.lower())

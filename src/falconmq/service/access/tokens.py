@@ -4,37 +4,33 @@ They are in one file of the data directory, `tokens.json`, which only its owner 
 SHA-256 of each secret and never the secret: a token is shown once, when it is made. A secret has
 256 random bits, so that a plain hash is enough: nobody can go through them all.
 
-Commands change the file while the service runs, and the service looks at it with every request:
-every change makes the file younger, so a look at its status is enough. Two writers take turns with
-a lock on the directory.
+Commands change the file while the service runs, and the service looks at it with every request: at
+its status only, unless that has changed (`security.files`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
-import json
 import logging
-import os
 import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from falconmq.errors import FalconMQError, MqStatus
+from falconmq.security.files import Json, PrivateFile
+from falconmq.security.problems import KeyFileError
 from falconmq.service.access.roles import Principal, Role
 from falconmq.store.data_directory import TOKENS_FILE
 
-FILE_MODE: Final = 0o600
 PREFIX: Final = "fmq"
-_FORMAT: Final = 1
 _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
 _HINT_LENGTH: Final = 4
@@ -108,12 +104,15 @@ class TokenStore:
     """The tokens of a data directory. Any thread may ask."""
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
-        self.path = directory / TOKENS_FILE
-        self._directory = directory
+        self._file = PrivateFile(directory, TOKENS_FILE)
         self._clock = clock
         self._mutex = threading.Lock()
         self._stamp: _Stamp | None = None
         self._tokens: dict[str, Token] = {}  # by id
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
 
     def find(self, text: str) -> Token | None:
         """The token that somebody shows, if it is one of ours and has not expired.
@@ -200,74 +199,33 @@ class TokenStore:
             return self._tokens
 
     def _read(self) -> dict[str, Token]:
+        with _refusals():
+            return self._taken(self._file.read())
+
+    def _taken(self, document: Json | None) -> dict[str, Token]:
+        """The tokens in what a file holds."""
         try:
-            document = json.loads(self.path.read_text("utf-8"))
-            tokens = [_token(entry) for entry in document["tokens"]]
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise TokenError(
-                f"cannot read {self.path}: {error.strerror}",
-                hint="it must belong to the user that the service runs as",
-            ) from error
+            tokens = [_token(entry) for entry in (document or {}).get("tokens", ())]
         except (ValueError, KeyError, TypeError) as error:
-            raise TokenError(
-                f"{self.path} is damaged: {error}",
-                hint="restore it from a backup, or remove it and create the tokens again",
-            ) from error
+            raise self._file.damaged(f"it does not hold tokens: {error}") from error
         return {token.id: token for token in tokens}
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
         """The tokens, to be changed; written at the end unless something was raised."""
-        try:
-            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise TokenError(
-                f"cannot use {self._directory}: {error.strerror}",
-                hint="it is made by: falconmq serve --data DIR",
-            ) from error
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
-            tokens = self._read()
+        with _refusals(), self._file.changing() as document:
+            tokens = self._taken(document)
             yield tokens
-            self._write(directory, list(tokens.values()))
-        except OSError as error:
-            raise TokenError(f"cannot write {self.path}: {error.strerror}") from error
-        finally:
-            os.close(directory)
-
-    def _write(self, directory: int, tokens: list[Token]) -> None:
-        """All or nothing, on the disk when it returns, and for the owner of the directory alone."""
-        document = {"format": _FORMAT, "tokens": [token.stored() for token in tokens]}
-        temporary = self.path.with_name(f".{TOKENS_FILE}.{secrets.token_hex(4)}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                _give_to_owner(file.fileno(), directory)
-                file.write(json.dumps(document, indent=1) + "\n")
-                file.flush()
-                self._make_younger(file.fileno())
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        os.fsync(directory)
-
-    def _make_younger(self, file: int) -> None:
-        """The clock of files ticks every few milliseconds: two changes may come within one tick."""
-        before, now = _stamp(self.path), os.fstat(file).st_mtime_ns
-        if before is not None and now <= before[0]:
-            os.utime(file, ns=(before[0] + 1, before[0] + 1))
+            document["tokens"] = [token.stored() for token in tokens.values()]
 
 
-def _give_to_owner(file: int, directory: int) -> None:
-    """Root may make a token for a service that runs as somebody else, who has to read it."""
-    if os.geteuid() == 0:
-        owner = os.fstat(directory)
-        with suppress(PermissionError):
-            os.fchown(file, owner.st_uid, owner.st_gid)
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What is wrong with the file, as an error about tokens."""
+    try:
+        yield
+    except KeyFileError as error:
+        raise TokenError(str(error), hint=error.hint) from error
 
 
 def _check(name: str, roles: frozenset[Role], lifetime: float | None) -> None:

@@ -21,10 +21,13 @@
     GET    /dead-letters                   POST .../redrive sends them again, .../delete
     GET    /messages/{id}/trace            the route of a message
     GET    /event-log                      what happened to messages, from the store
+    GET    /permissions                    who may do what with the queue manager itself
     GET    /audit                          who administered what, and who was refused
     GET    /keys                           of this queue manager and of others; /keys/export
     GET    /certificates                   of users; POST creates one, .../register takes one
     GET    /sessions                       POST /ping asks whether a computer can be reached
+    GET    /directory/{type}               objects of an enterprise; POST creates one
+    GET    /directory/{type}/{name}        PATCH changes it, DELETE deletes it
 
 `{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes.
 Errors are problems (`service.web.problems`).
@@ -51,6 +54,7 @@ from falconmq.service.api import (
     consumers,
     cursors,
     dead_letters,
+    directory,
     event_log,
     events,
     handles,
@@ -91,6 +95,7 @@ _ROUTERS: Final = (
     tokens.router,
     keys.router,
     certificates.router,
+    directory.router,
     audit.router,
     configuration_router.router,
     backup.router,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
@@ -53,21 +54,23 @@ async def get_audit(
     target: Annotated[str, Query(description="Only what has this in its name.")] = "",
     result: Annotated[Literal["", "done", "refused", "failed"], Query()] = "",
     since: Annotated[str, Query(description="Not before this time, ISO 8601.")] = "",
+    until: Annotated[str, Query(description="Before this time, ISO 8601.")] = "",
     before: Annotated[int | None, Query(ge=0, le=NUMBER_MAX, description="A number.")] = None,
     count: Annotated[int, Query(ge=1, le=COUNT_MAX)] = 100,
 ) -> dict[str, Any]:
     """Who administered what, when, from where, and how it ended; the newest first."""
-    wanted = Wanted(action, who, target, result, _moment(since))
+    times = _moment("since", since, 0.0), _moment("until", until, math.inf)
+    wanted = Wanted(action, who, target, result, *times)
     entries, following = await asyncio.to_thread(control.audit.newest, wanted, count, before)
     return {"entries": entries, "next": following}
 
 
-def _moment(text: str) -> float:
+def _moment(name: str, text: str, default: float) -> float:
     if not text:
-        return 0.0
+        return default
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError) as error:
         raise HTTPException(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"since: {text!r} is no time, like 2026-05-01T12:00Z"
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: {text!r} is no time, like 2026-05-01T12:00Z"
         ) from error

@@ -67,7 +67,10 @@ async def message_page(
         before=None if before is None else int(before),
     )
     return {
-        "messages": [to_json(from_position(position), body) for position in page.positions],
+        "messages": [
+            to_json(from_position(position), body, control.principals.names)
+            for position in page.positions
+        ],
         "next": None if page.next is None else str(page.next),
         "previous": None if page.previous is None else str(page.previous),
         "held": page.held,
@@ -81,7 +84,8 @@ async def message_page(
 )
 async def get_message(control: Given, name: str, lookup_id: _LookupId) -> dict[str, Any]:
     """One message with its whole body; 409 while somebody holds it."""
-    return to_json(from_position(await message_at(control.engine, name, int(lookup_id))))
+    position = await message_at(control.engine, name, int(lookup_id))
+    return to_json(from_position(position), names=control.principals.names)
 
 
 @router.delete(

@@ -78,6 +78,8 @@ class Control:
         """A configuration is in effect, the first one or another."""
         self.configuration = configuration
         self.principals = Principals(configuration.principals)
+        if self.access is not None:
+            self.access.caller_with = self.principals.caller_with
 
     def _audit_bytes(self) -> int:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -32,7 +33,8 @@ from falconmq.service.operating.dead_letters import (
     walk,
 )
 from falconmq.service.requests.messages import to_json
-from falconmq.service.web.audited import note
+from falconmq.service.web.audited import note, note_question
+from falconmq.wire.sid import Sid
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ))])
 _MANAGE: Final = [Depends(require(Role.MANAGE))]
@@ -61,12 +63,14 @@ async def get_dead_letter(
     lookup_id: Annotated[str, Query(pattern=r"^\d{1,20}$")],
 ) -> dict[str, Any]:
     """One dead letter with the whole message."""
-    return control.engine.look(_details, queue, int(lookup_id))
+    return control.engine.look(_details, queue, int(lookup_id), control.principals.names)
 
 
 @router.post("/dead-letters/redrive", response_model=LettersAnswer, dependencies=_MANAGE)
 async def redrive(control: Given, given: RedriveRequest) -> dict[str, Any]:
     """Send dead letters again; each is sent and taken away at once, or stays."""
+    if given.dry_run:
+        note_question()
     return await _work(control, given, redrive_to(given.target, dry_run=given.dry_run))
 
 
@@ -80,7 +84,8 @@ async def _work(control: Control, given: LettersRequest, work: Work) -> dict[str
     as_of = _now(control)
     page = await walk(control.engine, given, work, count=count_of(given), after=given.after)
     stayed = sum(1 for letter in page.items if letter["outcome"] == "stays")
-    note(given.queue or "", f"{len(page.items) - stayed} done, {stayed} stayed")
+    details = f"{len(page.items) - stayed} done, {stayed} stayed"
+    note(target=given.queue or "", details=details)
     return {
         "done": len(page.items) - stayed,
         "stayed": stayed,
@@ -90,12 +95,13 @@ async def _work(control: Control, given: LettersRequest, work: Work) -> dict[str
     }
 
 
-def _details(core: QueueManagerCore, name: str, lookup_id: int) -> Json:
+def _details(core: QueueManagerCore, name: str, lookup_id: int, names: Mapping[str, Sid]) -> Json:
     (queue,) = queues_of(core, name)
     position = queue.positions.find(lookup_id)
     if position is None or not position.message.arrival_number:
         raise letter_not_found(name, lookup_id)
-    return {"letter": show(core, position), "message": to_json(from_position(position))}
+    message = to_json(from_position(position), names=names)
+    return {"letter": show(core, position), "message": message}
 
 
 def _now(control: Control) -> str:

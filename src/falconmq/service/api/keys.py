@@ -6,6 +6,7 @@ Making keys takes a while, and files are read: everything happens beside the loo
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ from falconmq.security.peer_store import DOCUMENT_FORMAT, PeerKeys, PeerStore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.schemas import Bytes, Strict
+from falconmq.service.web.audited import note
+from falconmq.transport.transport import Transport
 from falconmq.wire.public_keys import PublicKeys
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.MANAGE))])
@@ -50,6 +53,12 @@ class KeyList(KeysOut):
     peers: list[KeysOut]
 
 
+class RenewedKeys(KeysOut):
+    """Our keys after they were renewed."""
+
+    former: list[str] = Field(description="Until when older keys decrypt, the latest first.")
+
+
 class KeyDocument(Strict):
     """What one queue manager exports and another imports."""
 
@@ -76,6 +85,26 @@ async def export_keys(control: Given) -> dict[str, Any]:
     return own.to_document()
 
 
+@router.post("/keys/renew", response_model=RenewedKeys)
+async def renew_keys(control: Given) -> dict[str, Any]:
+    """Make new keys. Messages that peers encrypt for the old ones are read for thirty days more."""
+    directory = data_directory(control)
+    core, now = control.engine.core, control.engine.core.clock.time()
+    keys = await asyncio.to_thread(KeyStore(directory).renew, now)
+    transport = control.transport
+    if isinstance(transport, Transport) and transport.protection is not None:
+        transport.protection.use_keys(keys)
+    if core.local.public_encryption_keys:  # where they are published, these are
+        core.local.public_encryption_keys = keys.public_encryption_keys.encode()
+        core.local.public_signing_keys = keys.public_signing_keys.encode()
+    own = PeerKeys.of(core.identifier, core.settings.computer_name, keys)
+    former = [
+        datetime.fromtimestamp(each.until, UTC).isoformat(timespec="seconds")
+        for each in keys.former
+    ]
+    return {**_shown(own), "former": former}
+
+
 @router.post("/keys/peers", response_model=KeysOut, status_code=HTTPStatus.CREATED)
 async def import_keys(control: Given, given: KeyDocument, response: Response) -> dict[str, Any]:
     """Keep the public keys of another queue manager; 200 if they replace older ones."""
@@ -87,6 +116,7 @@ async def import_keys(control: Given, given: KeyDocument, response: Response) ->
             status=MqStatus.INVALID_PARAMETER,
             hint="import them at the other queue manager",
         )
+    note(target=peer.name, details=f"queue manager {peer.queue_manager}")
     if not await asyncio.to_thread(store.add, peer):
         response.status_code = HTTPStatus.OK
     return _shown(peer)

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from falconmq.client.packets import NO_SENDER, SENDER_HEADER
 from falconmq.embedded.messages import from_position
 from falconmq.errors import FalconMQError
 from falconmq.manager.model import Transaction
@@ -75,7 +76,13 @@ async def send(
     openapi_extra={
         "requestBody": {"content": PACKETS, "required": True},
         "parameters": [
-            {"in": "header", "name": KEY_HEADER, "required": False, "schema": {"type": "string"}}
+            {"in": "header", "name": KEY_HEADER, "required": False, "schema": {"type": "string"}},
+            {
+                "in": "header",
+                "name": SENDER_HEADER,
+                "required": False,
+                "schema": {"type": "string", "enum": [NO_SENDER]},
+            },
         ],
     },
     dependencies=_SEND,
@@ -92,10 +99,12 @@ async def send_packets(
 
     SourceQueueManager, MessageID and SentTime are zero, the destination is the format name of the
     queue, and a packet has a TransactionHeader if it is sent in a transaction, with any numbers.
+    A packet that names no sender gets the SID of the caller, unless FalconMQ-Sender is none.
     """
     key = scoped_key(request, request.headers.get(KEY_HEADER))
     body = await packets_of(request)
-    work = partial(_send_packets, control, name, body, transaction)
+    names_sender = request.headers.get(SENDER_HEADER) != NO_SENDER
+    work = partial(_send_packets, control, name, body, transaction, names_sender)
     answer = await control.answers.once(key, (name, str(transaction), body), work)
     return Response(json.dumps(answer), HTTPStatus.CREATED, media_type="application/json")
 
@@ -132,7 +141,7 @@ async def receive(
     ):
         found = await _find(control, reader, hold, caller, given)
         lease = _lease_id(given) if hold.positions else None
-        content = bulk.to_answer(found, lease) if as_packets else _json(found, lease)
+        content = bulk.to_answer(found, lease) if as_packets else _json(control, found, lease)
         if await caller.has_gone():
             return Response(status_code=CALLER_GONE)
         if lease is not None and given.lease is not None:
@@ -169,8 +178,9 @@ def _lease_id(given: schemas.ReceiveRequest) -> UUID | None:
     return None if given.lease is None else given.lease_id or uuid4()
 
 
-def _json(positions: Sequence[MessagePosition], lease: UUID | None) -> bytes:
-    messages = [to_json(from_position(position)) for position in positions]
+def _json(control: Control, positions: Sequence[MessagePosition], lease: UUID | None) -> bytes:
+    names = control.principals.names
+    messages = [to_json(from_position(position), names=names) for position in positions]
     return json.dumps({"messages": messages, "lease": lease and str(lease)}).encode()
 
 
@@ -196,12 +206,11 @@ async def _send(
 
 
 async def _send_packets(
-    control: Control, name: str, body: bytes, wanted: bool | UUID | None
+    control: Control, name: str, body: bytes, wanted: bool | UUID | None, names_sender: bool
 ) -> dict[str, Any]:
     messages = bulk.take_packets(body)
-    sent, commit = control.engine.run(
-        bulk.send_packets, name, messages, _transaction(control, wanted)
-    )
+    owner = _transaction(control, wanted)
+    sent, commit = control.engine.run(bulk.send_packets, name, messages, owner, names_sender)
     if commit is not None:
         await durable(control.engine, commit)
     return {"count": sent.count, "first_id": str(sent.first), "last_id": str(sent.last)}

@@ -1,4 +1,4 @@
-"""Who may do what with a queue: its security descriptor, as SDDL and in words."""
+"""Who may do what with a queue, or the queue manager: security descriptors, in SDDL and words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from falconmq.errors import WireError
-from falconmq.manager.access import check_queue
+from falconmq.manager.access import check_manager, check_queue
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue
-from falconmq.manager.permissions import grant, name_of, revoke, rights_mask, rights_words, who
+from falconmq.manager.permissions import (
+    grant,
+    manager_rights_words,
+    name_of,
+    revoke,
+    rights_mask,
+    rights_words,
+    who,
+)
 from falconmq.manager.queues import set_queue_properties
 from falconmq.service.access import Role, require
 from falconmq.service.access.principals import Principals
@@ -21,7 +29,10 @@ from falconmq.service.requests.finding import find_local
 from falconmq.service.requests.reading import durable
 from falconmq.service.schemas import Strict
 from falconmq.service.web.audited import note
-from falconmq.wire.access_masks import MQSEC_GET_QUEUE_PERMISSIONS
+from falconmq.wire.access_masks import (
+    MQSEC_GET_MACHINE_PERMISSIONS,
+    MQSEC_GET_QUEUE_PERMISSIONS,
+)
 from falconmq.wire.ace import (
     ACCESS_ALLOWED_ACE_TYPE,
     ACCESS_DENIED_ACE_TYPE,
@@ -39,6 +50,7 @@ _KINDS: Final = {ACCESS_ALLOWED_ACE_TYPE: "allow", ACCESS_DENIED_ACE_TYPE: "deny
 
 Json = dict[str, Any]
 Alter = Callable[[SecurityDescriptor], SecurityDescriptor]
+Words = Callable[[int], list[str]]  # of a mask
 
 
 class Change(Strict):
@@ -79,15 +91,26 @@ class EntryOut(Strict):
     mask: int
 
 
-class PermissionsOut(Strict):
+class DescriptorOut(Strict):
     """Who may do what."""
 
-    queue: str
     owner: str
     owner_name: str
     unlimited: bool = Field(description="There is no list: everybody may do everything.")
     entries: list[EntryOut]
     sddl: str | None = Field(description="Null if SDDL cannot say it.")
+
+
+class PermissionsOut(DescriptorOut):
+    """Who may do what with a queue."""
+
+    queue: str
+
+
+@router.get("/permissions", response_model=DescriptorOut)
+async def get_manager_permissions(control: Given) -> Json:
+    """Who may do what with the queue manager itself; `security.manager_permissions` sets it."""
+    return control.engine.look(_look_at_manager, control.principals)
 
 
 @router.get("/queues/{name:path}/permissions", response_model=PermissionsOut)
@@ -139,6 +162,11 @@ def _look(core: QueueManagerCore, name: str, principals: Principals) -> Json:
     return _shown(queue, principals)
 
 
+def _look_at_manager(core: QueueManagerCore, principals: Principals) -> Json:
+    check_manager(core, MQSEC_GET_MACHINE_PERMISSIONS)
+    return _described(core.local.security, principals, manager_rights_words)
+
+
 def _guarded(core: QueueManagerCore, name: str) -> Queue:
     """The queue whose descriptor counts: that of a journal or a subqueue is its queue's."""
     queue = find_local(core, name)
@@ -158,21 +186,25 @@ def _replaced(old: SecurityDescriptor, new: SecurityDescriptor) -> SecurityDescr
 
 
 def _shown(queue: Queue, principals: Principals) -> Json:
-    descriptor = queue.properties.security or SecurityDescriptor()
+    name = str(queue.path_name.with_computer("."))
+    return {"queue": name, **_described(queue.properties.security, principals, rights_words)}
+
+
+def _described(given: SecurityDescriptor | None, principals: Principals, words: Words) -> Json:
+    descriptor = given or SecurityDescriptor()
     owner = descriptor.owner
     return {
-        "queue": str(queue.path_name.with_computer(".")),
         "owner": "" if owner is None else str(owner),
         "owner_name": "" if owner is None else name_of(owner, principals.names),
         "unlimited": descriptor.dacl is None,
         "entries": []
         if descriptor.dacl is None
-        else [_entry(ace, principals) for ace in descriptor.dacl.aces],
+        else [_entry(ace, principals, words) for ace in descriptor.dacl.aces],
         "sddl": _sddl(descriptor),
     }
 
 
-def _entry(ace: Ace, principals: Principals) -> Json:
+def _entry(ace: Ace, principals: Principals, words: Words) -> Json:
     sid: Sid | None = getattr(ace, "sid", None)
     mask: int = getattr(ace, "mask", 0)
     counts = isinstance(ace, BasicAce) and not ace.ace_flags & INHERIT_ONLY_ACE
@@ -180,7 +212,7 @@ def _entry(ace: Ace, principals: Principals) -> Json:
         "kind": _KINDS.get(ace.ace_type, "other") if counts else "other",
         "sid": "" if sid is None else str(sid),
         "name": "" if sid is None else name_of(sid, principals.names),
-        "rights": rights_words(mask),
+        "rights": words(mask),
         "mask": mask,
     }
 

@@ -27,4 +27,6 @@ class OwnSlashes(APIRoute):
         if match is Match.NONE or not _SLASH.search(raw):
             return match, child
         kept = unquote(_SLASH.sub(b"%252F", raw).decode("ascii"))
-        return (match, child) if self.path_regex.match(kept) else (Match.NONE, {})
+        # What came holds the prefix of the API as well, the route need not.
+        own = re.compile(self.path_regex.pattern.removeprefix("^"))
+        return (match, child) if own.search(kept) else (Match.NONE, {})

@@ -10,6 +10,7 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import all_queues, queue_json
+from falconmq.service.file_modes import Finding, find
 from falconmq.service.operating.outgoing import outgoing_json
 from falconmq.store import Store
 
@@ -29,8 +30,14 @@ async def get_status(control: Given) -> dict[str, Any]:
         **_manager_json(control),
         "queues": [queue_json(queue) for queue in all_queues(control.manager)],
         "outgoing": control.engine.look(outgoing_json, control.transport),
+        "files": [finding.to_json() for finding in _findings(control)],
         **control.status(),
     }
+
+
+def _findings(control: Control) -> list[Finding]:
+    """What others may do with the files of the service, and should not be able to."""
+    return [] if control.configuration is None else find(control.configuration)
 
 
 def _manager_json(control: Control) -> dict[str, Any]:
@@ -43,6 +50,7 @@ def _manager(core: QueueManagerCore, store: Store) -> dict[str, Any]:
     return {
         "id": str(core.identifier),
         "computer_name": core.settings.computer_name,
+        "hardened": core.settings.hardened_security,
         "path": statistics.path,
         "engine": statistics.engine,
         "durability": statistics.durability.name,

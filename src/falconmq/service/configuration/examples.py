@@ -45,6 +45,8 @@ _LISTS: Final = r"""
 # groups = ["Users"]                          # SIDs, or the names of well-known ones
 # tokens = ["web-shop"]                       # whoever shows one of these
 # socket = false                              # whoever uses the control socket
+# certificates = ["AB:CD:..."]                # whoever shows one of these: SHA-256 fingerprints
+# roles = ["send"]                            # of those; tokens have roles of their own
 """
 
 
@@ -90,6 +92,7 @@ def _sample(setting: Setting) -> str:
         "http.bind": '"127.0.0.1"',
         "http.certificate": '"/etc/falconmq/certificate.pem"',
         "http.key": '"/etc/falconmq/key.pem"',
+        "http.client_ca": '"/etc/falconmq/callers.pem"',
         "telemetry.endpoint": '"http://localhost:4318/v1/traces"',
     }
     return samples.get(setting.name) or toml(setting.default_value())
@@ -196,4 +199,9 @@ it wants. A token that is named by no principal is bound by its role alone. A re
 | `groups` | list of SIDs or names such as `Administrators` | What it is a member of. |
 | `tokens` | list of names of tokens | Whoever shows one of these is this principal. |
 | `socket` | true or false | Whoever uses the control socket is this principal. |
+| `certificates` | list of SHA-256 fingerprints | Whoever shows one of these over HTTPS. |
+| `roles` | list of `read`, `send`, `receive`, `manage` | What whoever shows a certificate may do. |
+
+Certificates are shown over HTTPS if `http.client_ca` says who issues them; `certificates` and
+`roles` go together.
 """

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from falconmq.errors import FalconMQError
+from falconmq.errors import FalconMQError, NameSyntaxError
 from falconmq.service.configuration import environment as variables
 from falconmq.service.configuration.lists import (
     read_computers,
@@ -16,7 +16,7 @@ from falconmq.service.configuration.lists import (
     read_queues,
     read_routes,
 )
-from falconmq.service.configuration.principals import read_principals, sddl
+from falconmq.service.configuration.principals import read_principals, sddl, weak_name
 from falconmq.service.configuration.sections import (
     NO_FILE,
     Configuration,
@@ -114,11 +114,24 @@ class _Reader:
             self._sources,
             self._origin,
             EventsSection(**self._section("events")),
-            SecuritySection(**self._section("security")),
+            self._security(),
             read_principals(self._tables("principals"), self._problems),
         )
         self._check_router(configuration)
         return configuration, self._problems
+
+    def _security(self) -> SecuritySection:
+        section = SecuritySection(**self._section("security"))
+        table = Table(self._file, "security", {})
+        for text in section.weak_algorithms:
+            try:
+                is_named = bool(weak_name(text))
+            except NameSyntaxError:
+                is_named = False
+            if not is_named:
+                allowed = "names of queues and of peers"
+                self._problems.append(table.refuse("weak_algorithms", text, allowed))
+        return section
 
     def _section(self, section: str) -> dict[str, Any]:
         """The values of a section; the default stands in for one that is wrong."""
@@ -204,6 +217,10 @@ class _Reader:
             missing = "key" if http["certificate"] else "certificate"
             table = Table(self._file, "http", {})
             self._problems.append(table.refuse(missing, None, "given too: HTTPS needs both"))
+        elif http["client_ca"] and not http["certificate"]:
+            table = Table(self._file, "http", {})
+            problem = "given too: only over HTTPS do callers show certificates"
+            self._problems.append(table.refuse("certificate", None, problem))
 
     def _check_router(self, configuration: Configuration) -> None:
         try:

@@ -9,8 +9,12 @@ from falconmq.errors import FalconMQError
 from falconmq.manager.access import Principal
 from falconmq.manager.directory_objects import check_rights
 from falconmq.manager.permissions import who
+from falconmq.names import PathName
+from falconmq.names.path_name import LOCAL_COMPUTER
+from falconmq.names.syntax import fold
+from falconmq.security.fingerprints import parse_fingerprint
 from falconmq.service.configuration.lists import Problems, collected
-from falconmq.service.configuration.sections import ConfiguredPrincipal
+from falconmq.service.configuration.sections import ROLES, ConfiguredPrincipal
 from falconmq.service.tables import Table
 from falconmq.wire.access_masks import ObjectKind
 from falconmq.wire.sddl import parse_sddl
@@ -42,6 +46,16 @@ def sddl(table: Table, key: str) -> str:
     return text
 
 
+def weak_name(text: str) -> str:
+    """An entry of `weak_algorithms` as it is compared: a queue of ours, or a peer.
+
+    NameSyntaxError if it has a backslash, and yet is no name of a queue.
+    """
+    if "\\" not in text:
+        return fold(text.strip().strip("{}"))
+    return fold(str(PathName.parse(text).with_computer(LOCAL_COMPUTER)))
+
+
 def _principal(table: Table, others: list[ConfiguredPrincipal]) -> ConfiguredPrincipal:
     name = table.text("name")
     if not name:
@@ -53,13 +67,34 @@ def _principal(table: Table, others: list[ConfiguredPrincipal]) -> ConfiguredPri
         raise table.refuse("sid", str(user), f"{_SID}: this one is nobody in particular")
     groups = frozenset(_sid(table, "groups", text) for text in table.texts("groups"))
     tokens, socket = table.texts("tokens"), table.boolean("socket", default=False)
+    certificates, roles = _certificates(table), table.texts("roles")
     for other in others:
+        if set(certificates) & set(other.certificates):
+            taken = f"named once: it is {other.principal.name} already"
+            raise table.refuse("certificates", list(certificates), taken)
         if shared := set(tokens) & set(other.tokens):
             taken = f"named once: it is {other.principal.name} already"
             raise table.refuse("tokens", sorted(shared), taken)
         if socket and other.socket:
             raise table.refuse("socket", socket, f"given once: it is {other.principal.name}")
-    return ConfiguredPrincipal(Principal(name, user, groups), tokens, socket)
+    if unknown := set(roles) - set(ROLES):
+        raise table.refuse("roles", sorted(unknown), f"some of {', '.join(filter(None, ROLES))}")
+    if bool(roles) != bool(certificates):
+        needed = "given together with `certificates`: what whoever shows one may do"
+        raise table.refuse("roles", list(roles) or None, needed)
+    principal = Principal(name, user, groups)
+    return ConfiguredPrincipal(principal, tokens, socket, certificates, roles)
+
+
+def _certificates(table: Table) -> tuple[str, ...]:
+    found = []
+    for text in table.texts("certificates"):
+        plain = parse_fingerprint(text)
+        if plain is None:
+            hint = "openssl x509 -in FILE -noout -fingerprint -sha256 shows it"
+            raise table.refuse("certificates", text, "a SHA-256 fingerprint, AB:CD:...", hint=hint)
+        found.append(plain)
+    return tuple(found)
 
 
 def _sid(table: Table, key: str, text: str) -> Sid:

@@ -26,6 +26,7 @@ CONTROL_SOCKET: Final = "control.sock"
 HTTP_PORT: Final = 8018
 NO_FILE: Final = "defaults"
 AUDIT_BYTES: Final = 16 << 20
+YEAR: Final = 365 * 86_400  # seconds
 # Administrators: everything. All: look at properties and permissions. Who is known: create queues.
 MANAGER_PERMISSIONS: Final = "O:BAD:(A;;GA;;;BA)(A;;0x20020;;;WD)(A;;0x4;;;AU)"
 
@@ -69,8 +70,10 @@ class HttpSection:
     port: int = HTTP_PORT  # 0: any that is free
     certificate: Path | None = None  # with `key`: HTTPS
     key: Path | None = None
+    client_ca: Path | None = None  # who issues the certificates that callers may show
     plain: bool = False  # HTTP without TLS for callers from other computers
     loopback_role: str = ""  # what callers from this computer may do without a token; "": nothing
+    strict_transport_seconds: int = 0  # how long browsers insist on HTTPS
     request_bytes: int = 16 << 20  # that the body of one request may have
     staged_bytes: int = 1 << 30  # of messages that wait in memory for the commit of their batch
 
@@ -112,6 +115,9 @@ class SecuritySection:
     everyone_includes_anonymous: bool = True
     manager_permissions: str = MANAGER_PERMISSIONS  # SDDL
     audit_bytes: int = AUDIT_BYTES
+    hardened: bool = False  # no message comes or goes over the MSMQ port
+    weak_algorithms: tuple[str, ...] = ()  # queues, and peers by name or identifier
+    encrypt_direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,8 @@ class ConfiguredPrincipal:
     principal: Principal
     tokens: tuple[str, ...] = ()  # whoever shows one of these
     socket: bool = False  # whoever uses the control socket
+    certificates: tuple[str, ...] = ()  # fingerprints: whoever shows one of these
+    roles: tuple[str, ...] = ()  # of those who show a certificate; tokens have their own
 
 
 @dataclass(frozen=True, slots=True)

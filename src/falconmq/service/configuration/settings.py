@@ -21,6 +21,7 @@ from falconmq.service.configuration.sections import (
     LEVELS,
     MANAGER_PERMISSIONS,
     ROLES,
+    YEAR,
     default_data_directory,
 )
 from falconmq.transport.settings import PORT, TransportSettings
@@ -131,12 +132,23 @@ _HTTP: Final = (
         text="Private key (PEM) of the certificate.",
     ),
     Setting(
+        "http", "client_ca", Kind.PATH, None, default_text="none, so callers are not asked for any",
+        text="Certificates (PEM) of those who issue certificates for callers. Whoever shows one "
+        "that `[[principals]]` names needs no token. A reload reads the file anew.",
+    ),
+    Setting(
         "http", "plain", Kind.BOOLEAN, False,
         text="Allow HTTP without TLS on an address that other computers reach: behind a proxy.",
     ),
     Setting(
         "http", "loopback_role", Kind.CHOICE, "", choices=ROLES, reloads=True,
         text="What callers from this computer may do without a token; empty: nothing.",
+    ),
+    Setting(
+        "http", "strict_transport_seconds", Kind.INTEGER, 0, least=0, most=10 * YEAR,
+        unit="seconds", reloads=True,
+        text="With a certificate: how long a browser that was here insists on HTTPS for this host "
+        "name, whatever the port (Strict-Transport-Security); 0: it does not.",
     ),
     Setting(
         "http", "request_bytes", Kind.INTEGER, 16 << 20, least=1 << 16, most=1 << 30,
@@ -198,6 +210,21 @@ _OTHERS: Final = (
         "security", "manager_permissions", Kind.SDDL, MANAGER_PERMISSIONS, reloads=True,
         text="What the principals may do with the queue manager itself: create queues, read dead "
         "letters and journals, administer.",
+    ),
+    Setting(
+        "security", "hardened", Kind.BOOLEAN, False,
+        text="Hardened mode: no message comes or goes over the MSMQ port, which is not even open. "
+        "Local queues, the HTTP API and the commands work.",
+    ),
+    Setting(
+        "security", "weak_algorithms", Kind.TEXTS, (), reloads=True,
+        text="Queues (`.\\private$\\orders`) and peers (name or identifier) for which RC2, RC4, "
+        "MD5, SHA-1 and RSA keys below 1024 bits may be used: they can be broken.",
+    ),
+    Setting(
+        "security", "encrypt_direct", Kind.BOOLEAN, False, reloads=True,
+        text="Encrypt messages to direct names too, for the queue manager that answers there. "
+        "MSMQ does not: such a name does not say who that should be.",
     ),
     Setting(
         "security", "audit_bytes", Kind.INTEGER, AUDIT_BYTES, least=1 << 16, most=1 << 40,

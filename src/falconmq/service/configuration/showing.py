@@ -64,6 +64,8 @@ def principal_json(configured: ConfiguredPrincipal) -> dict[str, Any]:
         "groups": sorted(map(str, principal.groups)),
         "tokens": list(configured.tokens),
         "socket": configured.socket,
+        "certificates": list(configured.certificates),
+        "roles": list(configured.roles),
     }
 
 

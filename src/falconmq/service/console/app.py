@@ -6,6 +6,7 @@ r"""The pages and their paths.
     GET  /dead-letters                           what died, why, and the way back
     GET  /messages/{id}                          the route of one message
     GET  /transactions, /configuration, /tokens
+    GET  /permissions, /keys, /audit             who may do what, and who did
     GET  /login                                  a token opens a session
 
 A page that changes something is a POST to its own path; every page names the role it needs. A part
@@ -24,13 +25,16 @@ from starlette.types import Scope
 
 from falconmq.service.access import Role
 from falconmq.service.console import (
+    audit,
     chart_page,
     configuration,
     dead_letters,
+    keys,
     login,
     message,
     outgoing,
     overview,
+    permissions,
     queue,
     queues,
     sessions,
@@ -58,6 +62,10 @@ _PAGES: Final[tuple[tuple[str, str, Page, Role | None], ...]] = (
     ("POST", "/queues/{name}/properties", queue.change, Role.MANAGE),
     ("POST", "/queues/{name}/send", queue.send, Role.SEND),
     ("POST", "/queues/{name}/selected", queue.selected, Role.MANAGE),
+    ("GET", "/queues/{name}/permissions", permissions.show, Role.MANAGE),
+    ("POST", "/queues/{name}/permissions/grant", permissions.grant, Role.MANAGE),
+    ("POST", "/queues/{name}/permissions/revoke", permissions.revoke, Role.MANAGE),
+    ("POST", "/queues/{name}/permissions/set", permissions.replace, Role.MANAGE),
     ("GET", "/queues/{name}/messages/{lookup_id}", message.show, Role.READ),
     ("GET", "/queues/{name}/messages/{lookup_id}/body", message.download, Role.READ),
     ("POST", "/queues/{name}/messages/{lookup_id}/delete", message.delete, Role.MANAGE),
@@ -84,6 +92,9 @@ _PAGES: Final[tuple[tuple[str, str, Page, Role | None], ...]] = (
     ("GET", "/tokens", tokens.show, Role.MANAGE),
     ("POST", "/tokens", tokens.create, Role.MANAGE),
     ("POST", "/tokens/{name}/revoke", tokens.revoke, Role.MANAGE),
+    ("GET", "/permissions", permissions.show_manager, Role.MANAGE),
+    ("GET", "/keys", keys.show, Role.MANAGE),
+    ("GET", "/audit", audit.show, Role.MANAGE),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,8 @@ from markupsafe import Markup
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
 _UNITS: Final = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
+# What turns the direction of a text, or means something to a terminal that it is pasted into.
+_HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _AGES: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 Moment = datetime | str | float | None
@@ -125,6 +128,13 @@ def words(name: object) -> str:
     return str(name).replace("_", " ").lower()
 
 
+def visible(value: object) -> object:
+    """Any value of a page; in a text of strangers nothing hides, it is written as an escape."""
+    if isinstance(value, str) and not isinstance(value, Markup) and _HIDDEN.search(value):
+        return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    return value
+
+
 def _fingerprint() -> str:
     """Of style sheet and script: another one after an upgrade, so no browser keeps the old ones."""
     contents = [(STATIC / name).read_bytes() for name in ("console.css", "console.js")]
@@ -135,6 +145,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
+        finalize=visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

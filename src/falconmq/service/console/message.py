@@ -47,7 +47,6 @@ _PROPERTIES: Final = (
     ("Dead-letter queue", "dead_letter_queue"),
     ("Connector", "connector_type"),
     ("Encryption", "privacy_level"),
-    ("Authentication", "authentication_level"),
 )
 _SECONDS: Final = frozenset({"time_to_reach_queue", "time_to_be_received"})
 _MOMENTS: Final = frozenset({"sent_at", "arrived_at"})
@@ -61,7 +60,7 @@ async def show(view: View) -> Response:
     views = views_of(body, body_type)
     wanted = view.query("view")
     shown = view_of(body, body_type, wanted or views[0], view.number("offset", 0))
-    described = to_json(message, Shown.NONE)
+    described = to_json(message, Shown.NONE, control.principals.names)
     why = await why_of(control, described["id"]) if described["id"] else None
     return view.page(
         "message.html",
@@ -71,6 +70,7 @@ async def show(view: View) -> Response:
         views=views,
         view_names=VIEWS,
         properties=_properties(described),
+        sender=_sender(described),
         anatomy=anatomy(position.message.data),
         why=why,
         steps=why["timeline"] if why else [],
@@ -116,6 +116,21 @@ def _lookup_id(view: View) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no message {text[:40]}")
     return int(text)
+
+
+def _sender(message: dict[str, Any]) -> dict[str, str] | None:
+    """Who sent it, and what is known of that."""
+    sender = message["sender"]
+    if sender is None:
+        return None
+    level = message["authentication_level"]
+    if level != "NONE":
+        proof = f"Signed, and the signature was verified ({level}, {message['hash_algorithm']})."
+    elif message["signature"] or message["multiple_destination_signature"]:
+        proof = "Signed, but nobody here has verified the signature."
+    else:
+        proof = "Not signed: this is what the sender says of itself."
+    return {**sender, "sid": sender["sid"] or "", "proof": proof}
 
 
 def _properties(message: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ from falconmq.service.console.drawing import plural, size
 from falconmq.service.console.history import hour
 from falconmq.service.console.reasons import why_of
 from falconmq.service.console.view import View
+from falconmq.service.file_modes import find
 from falconmq.service.observation.sampling import Totals, totals
 
 _STUCK_SHOWN: Final = 5
@@ -44,6 +45,7 @@ async def show(view: View) -> Response:
         charts=history.charts,
         problems=[
             *_service_problems(view),
+            *_security_problems(view),
             *_space_problems(manager),
             *await _outgoing_problems(control),
             *_waiting_problems(now),
@@ -56,6 +58,29 @@ def _service_problems(view: View) -> list[Problem]:
         Problem("bad", "The service is not ready", text, "/configuration", "Configuration")
         for text in view.control.troubles()
     ]
+
+
+def _security_problems(view: View) -> list[Problem]:
+    """Files that others may read or change; and a mode in which nothing comes or goes."""
+    control = view.control
+    found = []
+    if control.engine.core.settings.hardened_security:
+        text = "No message comes or goes over the MSMQ port; local queues and the HTTP API work."
+        place = ("/configuration#section-security", "Configuration")
+        found.append(Problem("warn", "Hardened mode", text, *place))
+    if control.configuration is not None:
+        found += [
+            Problem(
+                "bad" if finding.is_refused else "warn",
+                "A file is open to others",
+                f"{finding.text}.",
+                "/configuration",
+                "Configuration",
+                finding.hint,
+            )
+            for finding in find(control.configuration)
+        ]
+    return found
 
 
 def _space_problems(manager: dict[str, Any]) -> list[Problem]:

@@ -28,10 +28,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from falconmq.errors import FalconMQError
 from falconmq.service.access import Principal, Role, principal_of
 from falconmq.service.access.roles import check
-from falconmq.service.access.sessions import check_csrf, csrf_of, session_of
+from falconmq.service.access.sessions import check_csrf, csrf_of, is_encrypted, session_of
 from falconmq.service.api.context import Control
 from falconmq.service.console.drawing import ENVIRONMENT
 from falconmq.service.console.explaining import Trouble, trouble_of
+from falconmq.service.web.audited import note, note_question
 
 FLASH: Final = "falconmq_flash"
 THEME: Final = "falconmq_theme"
@@ -50,6 +51,9 @@ NAVIGATION: Final = (
     ("/charts", "Charts", "read"),
     ("/configuration", "Configuration", "read"),
     ("/tokens", "Tokens", "manage"),
+    ("/permissions", "Permissions", "manage"),
+    ("/keys", "Keys", "manage"),
+    ("/audit", "Audit", "manage"),
 )
 
 _log = logging.getLogger("falconmq.service")
@@ -119,7 +123,9 @@ class View:
 
     def page(self, template: str, /, status: int = HTTPStatus.OK, **values: object) -> HTMLResponse:
         """Draw a template. The flash of an earlier form is shown once."""
-        flash = self._flash()
+        trouble, flash = values.get("trouble"), self._flash()
+        if isinstance(trouble, Trouble):
+            note(problem=trouble.detail)
         text = ENVIRONMENT.get_template(template).render(
             view=self,
             request=self.request,
@@ -145,6 +151,8 @@ class View:
     def refused(self, path: str, error: Exception) -> Response:
         """A form could not do its work: back to the page it came from, which says why."""
         trouble = trouble_of(error)
+        is_refused = trouble.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        note(problem=trouble.detail, result="refused" if is_refused else "failed")
         return self._on(path, "refused", trouble.detail, trouble.hint)
 
     def confirm(self, question: str, button: str, back: str) -> Response | None:
@@ -155,6 +163,7 @@ class View:
         if self.field("confirmed"):
             return None
         assert self._form is not None
+        note_question()
         kept = [
             (key, value)
             for key, value in self._form.multi_items()
@@ -187,6 +196,7 @@ class View:
                 path="/",
                 httponly=True,
                 samesite="strict",
+                secure=is_encrypted(self.request.scope),
             )
         return response
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -57,6 +58,7 @@ class Wanted:
     target: str = ""
     result: str = ""
     since: float = 0.0  # seconds since 1970
+    until: float = math.inf
 
     def takes(self, entry: dict[str, Any]) -> bool:
         return (
@@ -64,7 +66,7 @@ class Wanted:
             and self.who in ("", entry.get("who", ""))
             and self.result in ("", entry["result"])
             and self.target.casefold() in entry.get("target", "").casefold()
-            and entry["time"] >= self.since
+            and self.since <= entry["time"] < self.until
         )
 
 

@@ -24,10 +24,11 @@ from falconmq.client.packets import MEDIA_TYPE, REQUEST_BYTES
 from falconmq.embedded import actions
 from falconmq.embedded.messages import Sequence
 from falconmq.embedded.refusals import deleted, refused
+from falconmq.embedded.signing import meet_demands, name_sender
 from falconmq.errors import FalconMQError, MessageError
 from falconmq.manager import transactions
 from falconmq.manager.core import QueueManagerCore, next_message_id
-from falconmq.manager.model import OpenQueueDescriptor, Transaction
+from falconmq.manager.model import OpenQueueDescriptor, Queue, Transaction
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import AccessType, EnqueueStatus, ShareMode
@@ -97,7 +98,11 @@ def take_packet(packet: Buffer, *, keep_ids: bool = False) -> UserMessage:
 
 
 def send_packets(
-    core: QueueManagerCore, name: str, messages: list[StoredMessage], wanted: Wanted
+    core: QueueManagerCore,
+    name: str,
+    messages: list[StoredMessage],
+    wanted: Wanted,
+    names_sender: bool = True,
 ) -> Sent:
     """Open a queue, put the messages into it, close it.
 
@@ -117,6 +122,7 @@ def send_packets(
             transactions.check_usage(queue, None)
         form = WireForm.of(core, target.format_name, queue)
         _check(form, messages, in_transaction=wanted is not False)
+        _protect(core, queue, messages, names_sender=names_sender)
         check_room(core, opened, target, sum(message.size for message in messages))
         address = form.address
         if wanted is False:
@@ -139,6 +145,19 @@ def _check(form: WireForm, messages: list[StoredMessage], *, in_transaction: boo
             check_kind(message.packet, in_transaction=in_transaction)
         except FalconMQError as error:
             raise at(index, error) from None
+
+
+def _protect(
+    core: QueueManagerCore, queue: Queue, messages: list[StoredMessage], *, names_sender: bool
+) -> None:
+    """Say who sends them, and see that the queue takes them so."""
+    for index, message in enumerate(messages):
+        if names_sender:
+            name_sender(core, message)
+        try:
+            meet_demands(core, queue, message)
+        except FalconMQError as error:
+            raise at(index, error) from error
 
 
 def _send_together(

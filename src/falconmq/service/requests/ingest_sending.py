@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from falconmq.embedded import actions
 from falconmq.embedded.messages import Sequence
 from falconmq.embedded.refusals import deleted, refused
+from falconmq.embedded.signing import meet_demands, name_sender
 from falconmq.errors import MqStatus, StoreError
 from falconmq.manager import transactions
 from falconmq.manager.core import QueueManagerCore, next_message_id
@@ -117,6 +118,8 @@ def put(
         if stage.keep_ids:
             fill_in_kept(message, address)
         else:
+            name_sender(core, message)
+            meet_demands(core, queue, message)
             fill_in(message, source, address, now, next_message_id(core))
         if stage.in_transaction:
             if part.sequence is None:

@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Mapping
 from datetime import datetime
 from enum import IntEnum, IntFlag, StrEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -29,7 +30,9 @@ from falconmq.message import (
 )
 from falconmq.names import MultipleElementFormatName, SingleFormatName, parse_format_name
 from falconmq.names.syntax import did_you_mean
+from falconmq.service.requests.senders import sender_json
 from falconmq.service.schemas import MessageIn
+from falconmq.wire.sid import Sid
 
 _CHOICES: Final[Mapping[str, type[IntEnum]]] = {
     "body_type": BodyType,
@@ -37,6 +40,7 @@ _CHOICES: Final[Mapping[str, type[IntEnum]]] = {
     "privacy_level": PrivacyLevel,
     "encryption_algorithm": EncryptionAlgorithm,
     "hash_algorithm": HashAlgorithm,
+    "authentication_level": AuthenticationLevel,
     "sender_id_type": SenderIdType,
 }
 _FLAGS: Final[Mapping[str, type[IntFlag]]] = {
@@ -54,6 +58,7 @@ _BYTES: Final = (
 _SECONDS: Final = ("time_to_reach_queue", "time_to_be_received")
 _QUEUE_LISTS: Final = ("administration_queues", "response_queues")
 
+_NO_NAMES: Final[Mapping[str, Sid]] = MappingProxyType({})
 _PREVIEW: Final = 512  # bytes of a body
 _CUT_MAX: Final = 4  # bytes of a character that the cut may go through
 
@@ -168,8 +173,10 @@ def _format_name(field: str, name: str) -> SingleFormatName:
     return parsed
 
 
-def to_json(message: Message, shown: Shown = Shown.FULL) -> dict[str, Any]:
-    """A message as `schemas.MessageOut` describes it."""
+def to_json(
+    message: Message, shown: Shown = Shown.FULL, names: Mapping[str, Sid] = _NO_NAMES
+) -> dict[str, Any]:
+    """A message as `schemas.MessageOut` describes it; `names` are those of principals."""
     return {
         "id": None if message.id is None else str(message.id),
         "lookup_id": None if message.lookup_id is None else str(message.lookup_id),
@@ -201,6 +208,7 @@ def to_json(message: Message, shown: Shown = Shown.FULL) -> dict[str, Any]:
         "report_queue": _optional(message.report_queue),
         "connector_type": _optional(message.connector_type),
         **_security(message),
+        "sender": sender_json(message, names),
         "soap_header": message.soap_header,
         "soap_body": message.soap_body,
         "soap_envelope": message.soap_envelope,

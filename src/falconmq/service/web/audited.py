@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from falconmq.embedded.signing import signing_for_others
 from falconmq.errors import FalconMQError
 from falconmq.manager.access import acting_as, check_manager
 from falconmq.service.access.access import address_of
 from falconmq.service.access.administration import Action, action_of
-from falconmq.service.access.roles import Principal, principal_of
+from falconmq.service.access.roles import Principal, Role, principal_of
 from falconmq.service.requests.audit import Entry
 from falconmq.service.web.problems import MEDIA_TYPE, refused
 
@@ -28,16 +29,25 @@ if TYPE_CHECKING:
 SOCKET: Final = "control socket"
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _BAD: Final = HTTPStatus.BAD_REQUEST
+_ASKED: Final = "asked"
 
 _noted: ContextVar[dict[str, str] | None] = ContextVar("falconmq audit", default=None)
 
 
-def note(target: str = "", details: str = "") -> None:
-    """For handlers: what the path of the request does not say. Names only, and no secrets."""
+def note(*, target: str = "", details: str = "", problem: str = "", result: str = "") -> None:
+    """For handlers: what path and status of the request do not say. Names only, and no secrets.
+
+    A page that says what went wrong answers like one that did its work; it notes the `result`.
+    """
     noted = _noted.get()
     if noted is not None:
-        noted.update({"target": target} if target else {})
-        noted.update({"details": details} if details else {})
+        given = {"target": target, "details": details, "problem": problem, "result": result}
+        noted.update({key: value for key, value in given.items() if value})
+
+
+def note_question() -> None:
+    """For pages that ask first, and for trials: nothing was done, and nothing is written down."""
+    note(result=_ASKED)
 
 
 class AuditedApp:
@@ -58,7 +68,8 @@ class AuditedApp:
         token = _noted.set(noted)
         answer = _Answer(control, scope, send, action, noted)
         try:
-            with acting_as(principal):
+            is_manager = caller is not None and caller.may(Role.MANAGE)
+            with acting_as(principal), signing_for_others(is_manager):
                 app = self._app if action is None else self._allowed(action)
                 await app(scope, receive, answer.send)
         finally:
@@ -111,6 +122,10 @@ class _Answer:
 
     async def _record(self, code: int, problem: str) -> None:
         scope, action = self._scope, self._action
+        result = "done" if code < _BAD else "refused" if code in _REFUSED else "failed"
+        result = self._noted.get("result", result)
+        if result == _ASKED:
+            return
         await self._control.audit.record(
             Entry(
                 who=name_of(principal_of(scope)),
@@ -118,9 +133,9 @@ class _Answer:
                 action=f"{scope['method']} request" if action is None else action.name,
                 target=self._noted.get("target")
                 or (scope["path"] if action is None else action[1]),
-                result="done" if code < _BAD else "refused" if code in _REFUSED else "failed",
+                result=result,
                 code=code,
-                problem=problem,
+                problem=problem or self._noted.get("problem", ""),
                 details=self._noted.get("details", ""),
                 principal=str(self._control.principals.of(principal_of(scope)) or ""),
             )

@@ -13,11 +13,12 @@ from falconmq.service.tables import ConfigurationError
 
 
 class Certificates:
-    """A certificate with its key, read from two files that may change."""
+    """A certificate with its key, and who issues those of callers, in files that may change."""
 
-    def __init__(self, certificate: Path, key: Path) -> None:
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         self._certificate = certificate
         self._key = key
+        self._client_ca = client_ca
         self.context = self._loaded()
 
     def reload(self) -> None:
@@ -30,6 +31,8 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         self._load_into(context)
+        if self._client_ca is not None:  # who shows none may still have a token
+            context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
     def _load_into(self, context: ssl.SSLContext) -> None:
@@ -47,6 +50,23 @@ class Certificates:
                 f"{error.strerror}",
                 hint="the user that the service runs as must be able to read them",
             ) from error
+        if self._client_ca is not None:
+            _trust(context, self._client_ca)
+
+
+def _trust(context: ssl.SSLContext, client_ca: Path) -> None:
+    try:
+        context.load_verify_locations(cafile=client_ca)
+    except ssl.SSLError as error:
+        raise ConfigurationError(
+            f"http.client_ca {client_ca} cannot be used: {error.reason or error}",
+            hint="it is a PEM file with one certificate or more",
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read http.client_ca {client_ca}: {error.strerror}",
+            hint="the user that the service runs as must be able to read it",
+        ) from error
 
 
 def _no_password() -> str:

@@ -58,7 +58,7 @@ class HttpServer(WebServer):
         """Listen; FalconMQError if the certificate or the port cannot be used."""
         http, address = self._http, ipaddress.ip_address(self._address)
         if http.certificate is not None and http.key is not None:
-            self._certificates = Certificates(http.certificate, http.key)
+            self._certificates = Certificates(http.certificate, http.key, http.client_ca)
         elif not address.is_loopback and not http.plain:
             raise _unprotected(self._address)
         listener = _listen(address, http.port)
@@ -67,6 +67,7 @@ class HttpServer(WebServer):
         self._limited = LimitedApp(
             self._door, self._limits, http.request_bytes, lambda: self.connections
         )
+        self._limited.strict_transport_seconds = http.strict_transport_seconds
         self.url = self._url(address, listener.getsockname()[1])
         await self._serve(app, self._config(self._limited), listener)
 
@@ -83,12 +84,13 @@ class HttpServer(WebServer):
             )
 
     def apply(self, http: HttpSection) -> None:
-        """Take over what may change while it runs: `loopback_role` and `request_bytes`."""
+        """Take over what may change while it runs: all but addresses, ports and files."""
         self._http = http
         if self._door is not None:
             self._door.loopback_role = http.loopback_role
         if self._limited is not None:
             self._limited.request_bytes = http.request_bytes
+            self._limited.strict_transport_seconds = http.strict_transport_seconds
 
     def reload_certificates(self) -> None:
         """Show what is in the files now; ConfigurationError, and nothing changes, if it is bad."""

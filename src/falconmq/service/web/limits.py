@@ -30,6 +30,9 @@ SECURITY_HEADERS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "same-origin"),
     ("Content-Security-Policy", _CONTENT_POLICY),
+    ("X-Frame-Options", "DENY"),  # for browsers that do not know frame-ancestors
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 _STATIC: Final = "/static/"
 _ALWAYS: Final = "/healthz"  # a service with many callers is not dead
@@ -57,12 +60,13 @@ class LimitedApp:
         self._limits = limits
         self._connections = connections
         self.request_bytes = request_bytes  # may change while the service runs
+        self.strict_transport_seconds = 0  # the same
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, send)
+        answer = _Answer(scope, send, self.strict_transport_seconds)
         try:
             length = self._announced(scope, answer)
             if length == 0:
@@ -135,8 +139,10 @@ class _Body:
 class _Answer:
     """The answer to one request, with the headers that all have."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, strict_transport_seconds: int) -> None:
         self._path: str = scope["path"]
+        # Over TLS only: a browser believes nobody else that a host speaks TLS.
+        self._strict_seconds = strict_transport_seconds if scope["scheme"] == "https" else 0
         self._send = send
         self.has_begun = False
         self.is_last = False  # the connection ends with it
@@ -147,6 +153,9 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS:
                 headers.setdefault(name, value)
+            if self._strict_seconds:
+                age = f"max-age={self._strict_seconds}"
+                headers.setdefault("Strict-Transport-Security", age)
             if not self._path.startswith(_STATIC):
                 headers.setdefault("Cache-Control", "no-store")
             if self.is_last:

@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from falconmq.security.fingerprints import fingerprint
+from falconmq.service.access.roles import CERTIFICATE
 from falconmq.service.web.limits import SECURITY_HEADERS, Limits
 from falconmq.service.web.problems import http_problem
 from falconmq.service.web.server import Config
@@ -58,6 +60,10 @@ class LimitedProtocol(H11Protocol):
         if len(self.connections) > self._limits.connections + _SPARE:
             transport.abort()
             return
+        shown = transport.get_extra_info("ssl_object")
+        certificate = None if shown is None else shown.getpeercert(binary_form=True)
+        if certificate:  # TLS has verified it; each request of the connection has it
+            self.app_state = {**self.app_state, CERTIFICATE: fingerprint(certificate)}
         self._watch()
 
     def data_received(self, data: bytes) -> None:

@@ -87,8 +87,9 @@ def _paused(facts: OutgoingFacts) -> Cause | None:
 def _locked(facts: OutgoingFacts) -> Cause | None:
     if facts.state is not OutgoingState.LOCKED:
         return None
-    text = "the outgoing queue is locked: hardened mode sends over HTTP only"
-    return Cause("locked", text, Severity.ERROR, "switch hardened mode off, or name the queue so")
+    text = "the outgoing queue is locked: in hardened mode nothing is sent over the MSMQ port"
+    hint = "to let them go: security.hardened = false, then restart the service"
+    return Cause("locked", text, Severity.ERROR, hint)
 
 
 # With a session
@@ -184,6 +185,19 @@ _REFUSAL_CODES: Final = {
 }
 
 
+def _not_encrypted(facts: OutgoingFacts) -> Cause | None:
+    """Messages that were to be encrypted have left, and not to the receiver."""
+    problem = facts.situation.encryption_problem
+    if not problem:
+        return None
+    return Cause(
+        "not-encrypted",
+        f"a message was to be encrypted and could not be, so it was not sent: {problem}",
+        Severity.ERROR,
+        class_hint(MessageClass.NACK_COULD_NOT_ENCRYPT),
+    )
+
+
 def _two_addresses(facts: OutgoingFacts) -> Cause | None:
     known = facts.situation.addresses
     if len(known) < _SEVERAL:
@@ -231,6 +245,7 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _window_full,
     _not_acknowledged,
     _refused_there,
+    _not_encrypted,
     _two_addresses,
     _awaiting_end,
 )

@@ -25,8 +25,12 @@ _CLASS_HINTS: Final[Mapping[int, str]] = {
     MessageClass.NACK_ACCESS_DENIED: "give the sender the right to send there: falconmq queue "
     "permissions grant QUEUE Anonymous send",
     MessageClass.NACK_HOP_COUNT_EXCEEDED: "the routes go in a circle: check [[routes]]",
-    MessageClass.NACK_BAD_SIGNATURE: "the queue takes signed messages only",
-    MessageClass.NACK_BAD_ENCRYPTION: "the receiver cannot read encrypted bodies",
+    MessageClass.NACK_BAD_SIGNATURE: "the queue takes signed messages only, or the signature or "
+    "its certificate is not good; the log of the receiver says which",
+    MessageClass.NACK_BAD_ENCRYPTION: "the queue takes encrypted messages only, or the receiver "
+    "cannot read this one; the log of the receiver says which",
+    MessageClass.NACK_COULD_NOT_ENCRYPT: "import the keys of the receiver: falconmq key import "
+    "FILE",
     MessageClass.NACK_NOT_TRANSACTIONAL_Q: "send it outside a transaction, or make the queue "
     "transactional",
     MessageClass.NACK_NOT_TRANSACTIONAL_MSG: "send it in a transaction",
