@@ -13,6 +13,8 @@ ROUNDS ?= 200
 SEEDS ?= 1-20000
 JOBS ?= 2
 WORKERS ?= 3
+# A file's tests stay together, and what takes long begins first: see tests/conftest.py.
+PYTEST = $(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup demo test check lint conformance crash kill simulate fuzz hostile bench reference clean
 
@@ -32,12 +34,12 @@ test: setup lint ## everything that has to pass: all tests, conformance, half a 
 	@mkdir -p $(WORK)
 	@tools/install-chromium.sh
 	@tools/install-slapd.sh
-	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --requirements-json=$(WORK)/requirements.json
+	$(PYTEST) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
 	$(BIN)/python -m fuzz.run --seconds 30
 
 check: setup lint ## what to run before a commit: lint, types, imports, fast tests
-	$(BIN)/pytest tests --quiet --numprocesses $(WORKERS) -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: setup ## ruff, ruff format, mypy --strict, import contracts, dependencies
 	$(BIN)/ruff check .
@@ -48,7 +50,7 @@ lint: setup ## ruff, ruff format, mypy --strict, import contracts, dependencies
 
 conformance: setup ## prove the requirement rows, print the report, write docs/conformance.md
 	@mkdir -p $(WORK)
-	$(BIN)/pytest tests --quiet --numprocesses $(JOBS) --requirements-json=$(WORK)/requirements.json
+	$(PYTEST) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --write
 
 crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it kept its word

@@ -40,6 +40,7 @@ ENDLESS: Final = frozenset({"/api/v1/events"})
 LONGEST_WAIT: Final = 0.2  # seconds that a fuzzed request may ask to wait
 HTTP_PORT: Final = 8018
 _SECONDS: Final = 30  # until an answer must be there
+_LENIENT: Final = {"quota_kilobytes": 4096, "authentication": False, "privacy_level": "OPTIONAL"}
 QUEUES: Final = (r".\private$\plain", r".\private$\transactional")
 ELSEWHERE: Final = r"DIRECT=TCP:127.0.0.1\private$\nowhere"  # nobody listens there
 
@@ -185,7 +186,7 @@ class FuzzedDaemon:
         for name in QUEUES:
             if name not in there:
                 client.create_queue(name, transactional=name.endswith("transactional"))
-            client.request("PATCH", f"/queues/{quote(name, safe='')}", {"quota_kilobytes": 4096})
+            client.request("PATCH", f"/queues/{quote(name, safe='')}", _LENIENT)
             client.send(name, [{"text": f"message {number}"} for number in range(5)])
         client.send(ELSEWHERE, [{"text": "on its way"}])
         return Known(client)

@@ -202,6 +202,7 @@ def _pages(site: Site) -> dict[str, str]:
         "trace-search": "/messages",
         "transactions": "/transactions",
         "charts": "/charts",
+        "directory": "/directory",
         "configuration": "/configuration",
         "tokens": "/tokens",
         "permissions": queue_link(orders.name, "permissions"),

@@ -17,7 +17,7 @@ from tests.service.services import loopback
 def test_a_computer_that_can_be_reached(falconmq: InProcess, service: ControlledManager) -> None:
     address = loopback()
     with socket.create_server((address, PORT)):
-        done = falconmq("ping", address, "--timeout", "0.3")
+        done = falconmq("ping", address, "--timeout", "2")
     assert done.code == 0
     assert done.out.startswith(f"{address} ({address}): TCP 1801 connected in ")
     assert done.out.endswith("; ping (UDP 3527) no answer\n")
@@ -25,7 +25,7 @@ def test_a_computer_that_can_be_reached(falconmq: InProcess, service: Controlled
 
 def test_a_computer_that_cannot_be_reached(falconmq: InProcess, service: ControlledManager) -> None:
     address = loopback()
-    done = falconmq("ping", address, "--timeout", "0.3", "--json")
+    done = falconmq("ping", address, "--timeout", "2", "--json")
     assert done.code == 1
     found = json.loads(done.out)
     assert found["is_reachable"] is False
@@ -43,7 +43,7 @@ def test_without_a_service_the_command_asks_itself(
 ) -> None:
     monkeypatch.setenv("FALCONMQ_DATA", str(tmp_path / "nothing"))
     address = loopback()
-    done = falconmq("ping", address, "--timeout", "0.3")
+    done = falconmq("ping", address, "--timeout", "2")
     assert done.code == 1
     assert f"{address} ({address}): TCP 1801 connection refused" in done.out
     elsewhere = falconmq("ping", address, "--url", "http://127.0.0.1:9")

@@ -8,7 +8,7 @@ import pytest
 
 from fuzz.api import FuzzedDaemon, fuzz, operations
 
-EXAMPLES = 5  # of each operation
+EXAMPLES = 4  # of each operation
 
 
 @pytest.fixture(scope="module")

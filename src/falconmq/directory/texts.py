@@ -79,6 +79,12 @@ def parse_filters(table: ObjectTable, texts: list[str]) -> Filters:
     return [_parse_filter(table, text) for text in texts]
 
 
+def in_order(table: ObjectTable, rows: list[Row]) -> list[Row]:
+    """By what people call them."""
+    name = _NAMES.get(table.type_name, "name")
+    return sorted(rows, key=lambda row: str(row.get(name) or "").lower())
+
+
 def named(table: ObjectTable, name: str) -> Filters:
     """The filter that finds an object by its GUID, or by what people call it."""
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeVar
 from uuid import UUID
 
@@ -20,7 +19,7 @@ from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.guard import GuardedDirectory
 from falconmq.directory.queries import find_all, find_one, query_error
 from falconmq.directory.schema import ObjectTable, refusal
-from falconmq.directory.texts import named, parse_filters, parsed, shown, table_for
+from falconmq.directory.texts import in_order, named, parse_filters, parsed, shown, table_for
 from falconmq.errors import MqStatus
 from falconmq.manager.access import caller_of
 from falconmq.manager.directory_objects import Row
@@ -71,7 +70,7 @@ class ObjectList(Strict):
     objects: list[dict[str, Any]]
 
 
-async def _directory(request: Request, control: Given) -> DirectoryBase:
+async def kept_directory(request: Request, control: Given) -> DirectoryBase:
     """The directory in the store, the same for all requests: it lets one change in at a time."""
     known: DirectoryBase | None = getattr(request.app.state, "directory", None)
     if known is None:
@@ -82,7 +81,7 @@ async def _directory(request: Request, control: Given) -> DirectoryBase:
     return known
 
 
-Kept = Annotated[DirectoryBase, Depends(_directory)]
+Kept = Annotated[DirectoryBase, Depends(kept_directory)]
 
 
 @router.get("/directory/{kind}", response_model=ObjectList, dependencies=_READ)
@@ -93,12 +92,12 @@ async def list_objects(
     skip: Annotated[int, Query(ge=0, le=0xFFFFFFFF)] = 0,
     limit: Annotated[int, Query(ge=1, le=_OBJECTS_MAX)] = 100,
 ) -> dict[str, Any]:
-    """Objects of one type; `where` conditions such as label=Orders have to hold all."""
+    """Objects of one type by name; `where` conditions such as label=Orders have to hold all."""
 
     def find() -> list[dict[str, Any]]:
         table = table_for(kind)
         rows = find_all(directory, table.type_name, parse_filters(table, where or []))
-        return [shown(table, row) for row in islice(rows, skip, skip + limit)]
+        return [shown(table, row) for row in in_order(table, rows)[skip : skip + limit]]
 
     return {"type": kind, "objects": await _beside(find)}
 

@@ -5,6 +5,7 @@ r"""The pages and their paths.
     GET  /outgoing, /sessions                    the way to other queue managers
     GET  /dead-letters                           what died, why, and the way back
     GET  /messages/{id}                          the route of one message
+    GET  /directory                              what all queue managers know
     GET  /transactions, /configuration, /tokens
     GET  /permissions, /keys, /audit             who may do what, and who did
     GET  /login                                  a token opens a session
@@ -29,6 +30,7 @@ from falconmq.service.console import (
     chart_page,
     configuration,
     dead_letters,
+    directory,
     keys,
     login,
     message,
@@ -87,6 +89,8 @@ _PAGES: Final[tuple[tuple[str, str, Page, Role | None], ...]] = (
     ("POST", "/transactions/{id}/abort", transactions.abort, Role.MANAGE),
     ("POST", "/leases/{id}/abort", transactions.end_lease, Role.MANAGE),
     ("GET", "/charts", chart_page.show, Role.READ),
+    ("GET", "/directory", directory.show, Role.READ),
+    ("GET", "/directory/{kind}/{name}", directory.show_one, Role.READ),
     ("GET", "/configuration", configuration.show, Role.READ),
     ("POST", "/configuration", configuration.reload, Role.MANAGE),
     ("GET", "/tokens", tokens.show, Role.MANAGE),

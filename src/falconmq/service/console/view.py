@@ -49,6 +49,7 @@ NAVIGATION: Final = (
     ("/sessions", "Sessions", "read"),
     ("/transactions", "Transactions", "read"),
     ("/charts", "Charts", "read"),
+    ("/directory", "Directory", "read"),
     ("/configuration", "Configuration", "read"),
     ("/tokens", "Tokens", "manage"),
     ("/permissions", "Permissions", "manage"),
