@@ -93,6 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(RequirementRecorder(path))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     catalogue = load_catalogue()
     for item in items:
