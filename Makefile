@@ -13,8 +13,8 @@ ROUNDS ?= 200
 SEEDS ?= 1-20000
 JOBS ?= 2
 WORKERS ?= 3
-# A file's tests stay together, and what takes long begins first: see tests/conftest.py.
-PYTEST = $(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# Each worker gets a third of the tests in their order, and takes from the others when it is done.
+PYTEST = $(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help setup demo test check lint conformance crash kill simulate fuzz hostile bench reference clean
 

@@ -59,23 +59,6 @@ SLOW = (
     "transport/test_hostile_peers_fuzz.py",
 )
 SLOW_FIXTURES = {"spark", "estate"}  # a Java, daemons
-# What takes long begins first, or it would run alone at the end: whole files, and each test of
-# those that have few.
-LONG = (
-    "client/test_restarts.py",
-    "conformance_wire/test_limits.py",
-    "console/",
-    "cli/test_demo_orders.py",
-    "e2e/test_kills.py",
-    "e2e/test_service.py",
-    "service/test_api_fuzz.py",
-)
-LONG_ALONE = (
-    "e2e/test_tutorial.py",
-    "spark/test_exactly_once.py",
-    "spark/test_connect.py",
-    "spark/test_shipping.py",
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -93,7 +76,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(RequirementRecorder(path))
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     catalogue = load_catalogue()
     for item in items:
@@ -104,27 +86,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if unknown := [id for id in ids if id not in catalogue]:
             raise pytest.UsageError(f"{item.nodeid} names {unknown}, not in conformance/*.tsv")
         item.user_properties.append(("requirements", ids))
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
-    items.sort(key=_turn_of)
 
 
 def _file_of(item: pytest.Item) -> str:
     return item.path.relative_to(Path(__file__).parent).as_posix()
-
-
-def _group_of(item: pytest.Item) -> str:
-    """Tests that one worker gets: those of a file share its fixtures, those of Spark one Java."""
-    if "spark" in getattr(item, "fixturenames", ()):
-        return "spark"
-    file = _file_of(item)
-    return item.name if file.startswith(LONG_ALONE) else file
-
-
-def _turn_of(item: pytest.Item) -> int:
-    if "spark" in getattr(item, "fixturenames", ()):
-        return 0
-    file = _file_of(item)
-    return 1 if file.startswith(LONG_ALONE) else 2 if file.startswith(LONG) else 3
 
 
 class RequirementRecorder:
