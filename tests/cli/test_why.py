@@ -8,6 +8,7 @@ from falconmq import Message
 from tests.cli.commands import InProcess
 from tests.embedded.helpers import ORDERS
 from tests.service.control import ControlledManager
+from tests.service.why.situations import lately
 
 FAR = r"DIRECT=OS:far\private$\orders"
 
@@ -104,7 +105,8 @@ def test_a_trace_shows_queue_managers_and_what_happened_there(
     assert manager == f"  {name}"
     assert arrived.split("  ")[-2:] == ["arrived", ORDERS]
     assert received.split("  ")[-2:] == ["received", ORDERS]
-    assert falconmq("trace", "--queue", ORDERS).out == done.out
+    of_queue = falconmq("trace", "--queue", ORDERS).out
+    assert lately(of_queue) == lately(done.out)
     found = json.loads(falconmq("trace", id, "--json").out)
     assert [stop["kind"] for stop in found["stops"]] == ["arrived", "received"]
 

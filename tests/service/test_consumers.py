@@ -29,6 +29,7 @@ from tests.service.asking import LEDGER, ORDERS, Api, clocked_engine, queue_path
 from tests.service.control import ControlledManager
 from tests.service.services import loopback
 from tests.service.test_api_roles import ask
+from tests.service.why.situations import lately
 
 RECEIVE = queue_path(ORDERS, "/receive")
 ARCHIVE = "/consumers/archive"
@@ -364,7 +365,7 @@ def test_metrics_and_why_tell_how_far_behind_it_is(controlled: ControlledManager
     assert f'falconmq_consumer_behind_messages{{consumer="archive",queue="{name}"}} 2.0' in scraped
     facts = api.get("/why?" + urlencode({"subject": ORDERS}))["facts"]
     told = [fact["value"] for fact in facts if fact["label"] == "consumer"]
-    assert told == ["archive: 2 messages behind, acknowledged 0 s ago"]
+    assert [lately(text) for text in told] == ["archive: 2 messages behind, acknowledged just now"]
     facts = api.get("/why?" + urlencode({"subject": LEDGER}))["facts"]
     told = [fact["value"] for fact in facts if fact["label"] == "consumer"]
     assert told == ["archive: 0 messages behind, acknowledged never"]

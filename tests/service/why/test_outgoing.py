@@ -20,7 +20,7 @@ from falconmq.wire.session_ack import SessionAck
 from falconmq.wire.session_header import SessionHeader
 from tests.service.services import ORDERS, direct, loopback, outgoing, run, send, serving, until
 from tests.service.services import waiting as waiting_messages
-from tests.service.why.situations import codes, until_because, why
+from tests.service.why.situations import codes, lately, until_because, why
 from tests.transport.estate import Estate, Node
 from tests.transport.raw_peer import RawPeer
 
@@ -40,8 +40,8 @@ def test_nobody_listens_there() -> None:
             await send(service, name, "1", "2", "3")
             found = await until_because(service, name, "connection-refused")
         assert found.kind == "outgoing"
-        assert found.summary.startswith(
-            f"3 messages wait for {address}. Connection refused on port {PORT}, last try 0 s ago, "
+        assert lately(found.summary).startswith(
+            f"3 messages wait for {address}. Connection refused on port {PORT}, last try just now, "
             "next in 2"
         )
         assert found.hints == [f"is the service running there? check: falconmq ping {address}"]
