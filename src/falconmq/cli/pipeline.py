@@ -59,7 +59,7 @@ Examples:
 WARM_UP_EPILOG = """\b
 Examples:
   falconmq pipeline warm-up                        once for each user
-  falconmq pipeline warm-up --json
+  falconmq pipeline warm-up --if-missing           for scripts
   JAVA_HOME=/opt/java21 falconmq pipeline warm-up    for another Java
 """
 
@@ -228,22 +228,30 @@ def directory(
     return run_jobs(engine, [start], as_json=as_json)
 
 
-def warm_up(as_json: JsonOption = False) -> int:
+def warm_up(
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="Only if it was not done before.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
     """Let Java write down the classes of Spark, so that every later start takes half the time."""
     began = time.monotonic()
     with told_errors():
-        from falconmq.spark.class_archive import make_archive  # noqa: PLC0415
+        from falconmq.spark.class_archive import archive_file, make_archive  # noqa: PLC0415
+        from falconmq.spark.java import find_java  # noqa: PLC0415
         from falconmq.spark.session import load  # noqa: PLC0415
 
         load()
-        if not as_json:
-            sys.stderr.write("this takes half a minute\n")
-        file = make_archive()
+        file = archive_file(find_java())
+        if not (if_missing and file.is_file()):
+            if not as_json:
+                sys.stderr.write("this takes half a minute\n")
+            file = make_archive()
     seconds, size = time.monotonic() - began, file.stat().st_size
     if as_json:
         print_json({"file": str(file), "bytes": size, "seconds": round(seconds, 1)})
     else:
-        sys.stdout.write(f"wrote {file}, {size_text(size)}, in {seconds:.0f} s\n")
+        sys.stdout.write(f"{file}, {size_text(size)}, in {seconds:.0f} s\n")
     return 0
 
 

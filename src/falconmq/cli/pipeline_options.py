@@ -53,12 +53,26 @@ class Engine:
             show_default=False,
         ),
     ] = None
+    table_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="delta: the tables are Delta tables as well, from now on; it needs "
+            "falconmq[delta]. Left out: as the lake is, a new one has Parquet files.",
+            metavar="parquet|delta",
+            show_default=False,
+        ),
+    ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
 
     def check(self) -> None:
         if self.master and self.remote:
             raise WrongUsageError("--master and --remote are two Sparks", "give one of them")
+        if self.table_format not in (None, "parquet", "delta"):
+            raise WrongUsageError(
+                f"--format {self.table_format} is no format of tables", "parquet or delta"
+            )
         self.settings()
 
     def settings(self) -> dict[str, str]:

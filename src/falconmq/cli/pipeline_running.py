@@ -48,6 +48,9 @@ def run_jobs(engine: Engine, jobs: list[Start], *, as_json: bool = False) -> int
         from falconmq.spark.progress import shown  # noqa: PLC0415
         from falconmq.spark.tables import Lake  # noqa: PLC0415
 
+        lake = Lake(engine.lake)
+        if engine.table_format is not None and not engine.dry_run:
+            lake.become(engine.table_format)
         with (
             shown(sys.stderr, is_quiet=engine.quiet or as_json) as tell,
             session.session(
@@ -56,7 +59,7 @@ def run_jobs(engine: Engine, jobs: list[Start], *, as_json: bool = False) -> int
             # Behind the session: Spark has a handler of its own for Ctrl-C.
             interrupt_between_steps() as interrupt,
         ):
-            work = Work(spark, Lake(engine.lake), stopping(tell, interrupt))
+            work = Work(spark, lake, stopping(tell, interrupt))
             with told_errors():  # Spark can say what is wrong only as long as it runs
                 done.extend(job(work) for job in jobs)
     if as_json:

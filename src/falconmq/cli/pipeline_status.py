@@ -50,6 +50,7 @@ def describe(lake: Lake) -> Json:
     tables = [_table(lake, name) for name in _table_names(lake) if not name.startswith(FOLDER)]
     return {
         "lake": str(lake.path),
+        "format": lake.format,
         "tables": [table for table in tables if not table["name"].startswith("rejects/")],
         "rejects": [table for table in tables if table["name"].startswith("rejects/")],
         "managers": [
@@ -93,6 +94,8 @@ def _print(found: Json) -> None:
         sys.stderr.write("no tables yet\n")
     else:
         print_table(("TABLE", "ROWS", "COMMITS", "LAST COMMIT"), rows)
+    if found["format"] != "parquet":
+        sys.stdout.write(f"\nthe tables are {found['format'].capitalize()} tables as well\n")
     if managers := found["managers"]:
         sys.stdout.write("\n")
         headings = ("QUEUE MANAGER", "EVENTS", "BEHIND", "FROM", "TO")

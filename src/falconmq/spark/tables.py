@@ -15,6 +15,8 @@ Schemas grow: a table only ever gains columns, at the end of its schema, and nev
 retypes one; in older files a new column is null. Any Spark, DuckDB or pandas reads the files; the
 commits say which of them count. The folder must be one that the driver and all executors see: a
 disk of this machine, or a shared one.
+
+A lake may have the format "delta": then every table is a Delta table as well (`delta`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from falconmq.spark import delta
 from falconmq.spark.commits import Commit, LakeError, read_commit, sync, write_commit
 
 __all__ = ["BATCH", "Commit", "Lake", "LakeError", "Staged", "Table", "TableSpec", "column_names"]
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
 BATCH: Final = "batch"  # the column that says which commit a row came with
 _COMMITS: Final = "_commits"
 _DATA: Final = "data"
+_FORMAT: Final = "_format"
+PARQUET: Final = "parquet"
+DELTA: Final = "delta"
+FORMATS: Final = (PARQUET, DELTA)
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,31 @@ class Lake:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()
 
+    @property
+    def format(self) -> str:
+        """What its tables are: files with commits of ours, or Delta tables as well."""
+        try:
+            return (self.path / _FORMAT).read_text().strip()
+        except FileNotFoundError:
+            return PARQUET
+
+    def become(self, wanted: str) -> None:
+        """Have a format from now on. A Delta lake does not go back: its log would fall behind."""
+        if wanted not in FORMATS:
+            raise LakeError(
+                f"{wanted} is no format of a lake", hint=f"it is {' or '.join(FORMATS)}"
+            )
+        if wanted == self.format:
+            return
+        if wanted == PARQUET:
+            raise LakeError(
+                f"{self.path} is a lake of Delta tables, and stays one",
+                hint="leave --format out, or name another --lake",
+            )
+        delta.need_delta()
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / _FORMAT).write_text(f"{wanted}\n")
+
     def table(self, spec: TableSpec) -> Table:
         return Table(self, spec)
 
@@ -97,6 +129,7 @@ class Table:
 
     def __init__(self, lake: Lake, spec: TableSpec) -> None:
         self.spec = spec
+        self.lake = lake
         self.path = lake.path / spec.name
         self._commits = self.path / _COMMITS
         self._data = self.path / _DATA
@@ -208,6 +241,7 @@ class Table:
         """
         if not self._data.is_dir():
             return 0
+        self.publish()
         wanted = {commit.folder for commit in self.counting()}
         limit = time.time() - seconds
         unwanted = [
@@ -268,6 +302,16 @@ class Table:
 
     def _commit(self, commit: Commit) -> None:
         write_commit(self._commits, commit)
+        self.publish()
+
+    def publish(self) -> int:
+        """Bring the Delta log up to date, in a lake that has one; how many commits were new."""
+        commits = self.commits()
+        if self.lake.format != DELTA or not commits:
+            return 0
+        schema = f"{self.spec.schema}, {BATCH} string"
+        partitions = (BATCH, *self.spec.partition_by)
+        return delta.publish(self.path, self._data, schema, partitions, commits)
 
 
 def _count_rows(folder: Path) -> int:
