@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,16 @@ settings.register_profile("explore", deadline=None, max_examples=1000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "falconmq"))
 
 
+# Whoever starts the tests in the background lets them ignore Ctrl-C; commands under test must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Streams and jobs of a few rows: Java should not spend its time on compiling well.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# A run in the background of a shell (`make test &`) ignores Ctrl-C, and so would all it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Real processes, browsers and time-outs: whole folders and modules that `make check` leaves out.
 SLOW = (
@@ -85,6 +94,7 @@ SLOW = (
     "spark/test_exactly_once.py",
     "spark/test_shipping.py",
     "store/test_data_directory.py",
+    "test_processes.py",
     "transport/test_hostile_peers_fuzz.py",
 )
 SLOW_FIXTURES = {"spark", "estate"}  # a Java, daemons

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import IO, NamedTuple
 
 import pytest
 
 from falconmq.cli import main
+from tests.processes import FALCONMQ, Command
 
-FALCONMQ = Path(sys.executable).parent / "falconmq"
+PATIENCE = 120.0  # seconds
 
 
 class Result(NamedTuple):
@@ -26,31 +25,47 @@ def run(
     stdin: bytes | None = None,
     stdout: IO[bytes] | int = subprocess.PIPE,
     environment: dict[str, str] | None = None,
-    command: str = str(FALCONMQ),
+    is_real_start: bool = False,
 ) -> Result:
-    """The installed command, as a user runs it; 80 columns unless told otherwise."""
-    done = subprocess.run(
-        [command, *arguments],
-        input=stdin,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        env=_environment(environment or {}),
-        timeout=60,
-        check=False,
+    """The command, as a user runs it; 80 columns unless told otherwise."""
+    started = _started(
+        arguments,
+        subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout,
+        environment,
+        is_real_start=is_real_start,
     )
-    return Result(
-        done.returncode, (done.stdout or b"").decode("utf-8"), done.stderr.decode("utf-8")
+    with started as process:
+        try:
+            out, err = process.communicate(stdin, timeout=PATIENCE)
+        except BaseException:
+            process.kill()
+            raise
+    return Result(process.returncode, (out or b"").decode("utf-8"), err.decode("utf-8"))
+
+
+def start(
+    *arguments: str, environment: dict[str, str] | None = None, is_real_start: bool = False
+) -> subprocess.Popen[bytes]:
+    return _started(
+        arguments, subprocess.PIPE, subprocess.PIPE, environment, is_real_start=is_real_start
     )
 
 
-def start(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [str(FALCONMQ), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(environment or {}),
-    )
+def _started(
+    arguments: tuple[str, ...],
+    stdin: int,
+    stdout: IO[bytes] | int,
+    extra: dict[str, str] | None,
+    *,
+    is_real_start: bool,
+) -> subprocess.Popen[bytes]:
+    """From the fork server, or from the installed script with all its imports."""
+    environment, stderr = _environment(extra or {}), subprocess.PIPE
+    if is_real_start:
+        words = [str(FALCONMQ), *arguments]
+        return subprocess.Popen(words, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
+    return Command(*arguments, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment)
 
 
 def _environment(extra: dict[str, str]) -> dict[str, str]:

@@ -6,14 +6,13 @@ import os
 import pty
 import select
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from falconmq import Message
-from tests.cli.commands import FALCONMQ
 from tests.embedded.helpers import ORDERS
+from tests.processes import Command
 from tests.service.control import ControlledManager
 from tests.service.services import PATIENCE
 
@@ -39,9 +38,7 @@ def on_a_terminal(
         "TERM": "xterm",
         "COLUMNS": "80",
     }
-    process = subprocess.Popen(
-        [str(FALCONMQ), *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment
-    )
+    process = Command(*arguments, stdin=slave, stdout=slave, stderr=slave, environment=environment)
     os.close(slave)
     os.write(master, typed)
     seen = b""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import FALCONMQ, InProcess, run
+from tests.cli.commands import InProcess, run
 from tests.embedded.helpers import ORDERS
+from tests.processes import FALCONMQ
 from tests.service.control import ControlledManager
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,9 @@ def test_a_packet_in_hexadecimal_is_shown_field_by_field() -> None:
 
 
 def test_the_version_is_shown_by_command_and_module() -> None:
-    assert run("--version") == (0, "falconmq 0.1.0\n", "")
-    assert run("-m", "falconmq", "--version", command=sys.executable) == run("--version")
+    assert run("--version", is_real_start=True) == (0, "falconmq 0.1.0\n", "")
+    module = [sys.executable, "-m", "falconmq", "--version"]
+    assert subprocess.run(module, capture_output=True, check=True).stdout == b"falconmq 0.1.0\n"
 
 
 def test_falconmq_alone_shows_help_with_examples() -> None:

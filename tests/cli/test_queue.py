@@ -39,11 +39,11 @@ def test_a_queue_that_is_there_is_refused_with_its_status(
 def test_a_wrong_name_shows_where_it_is_wrong(
     falconmq: InProcess, service: ControlledManager
 ) -> None:
-    done = falconmq("queue", "create", "orders")
+    done = falconmq("queue", "create", ".private$orders")  # what a shell leaves without quotes
     assert done.code == 1
     first, shown, mark, hint = done.err.splitlines()[:4]
     assert first.endswith("(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME 0xC00E0014)")
-    assert (shown, mark) == ("  orders", "        ^")
+    assert (shown, mark) == ("  .private$orders", "                 ^")
     assert "single quotes" in hint
 
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from falconmq.client import CONTROL_SOCKET, ControlClient, UnreachableError
-from tests.cli.commands import FALCONMQ, InProcess
+from tests.cli.commands import InProcess
 from tests.embedded.helpers import ORDERS
+from tests.processes import Command
 from tests.service.services import PATIENCE, loopback
 
 
@@ -42,9 +43,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     place = tmp_path_factory.mktemp("remote")
     config = place / "falconmq.toml"
     config.write_text(f'[manager]\ndata = "data"\nbind = "{loopback()}"\n[http]\nport = 0\n')
-    process = subprocess.Popen(
-        [str(FALCONMQ), "serve", "--config", str(config)], stderr=subprocess.DEVNULL
-    )
+    process = Command("serve", "--config", str(config), stderr=subprocess.DEVNULL)
     try:
         url = started(place / "data", time.monotonic() + PATIENCE)
         with ControlClient(place / "data" / CONTROL_SOCKET) as client:

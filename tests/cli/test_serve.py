@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,32 +14,26 @@ import pytest
 from falconmq.client import CONTROL_SOCKET
 from tests.cli.commands import InProcess, Result, run, start
 from tests.embedded.helpers import ORDERS, wait_until
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.service.services import loopback
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "falconmq.toml"
     path.write_text(
-        f'[manager]\nname = "SALES01"\ndata = "data"\nbind = "127.0.0.1"\nport = {free_port()}\n'
-        "[http]\nport = 0\n"
+        f'[manager]\nname = "SALES01"\ndata = "data"\nbind = "{loopback()}"\n[http]\nport = 0\n'
     )
     return path
 
 
 def serving(config: Path) -> subprocess.Popen[bytes]:
-    process = start("serve", "--config", str(config))
+    process = start("serve", "--config", str(config), is_real_start=True)
     wait_until((config.parent / "data" / CONTROL_SOCKET).is_socket)
     return process
 
 
 def ended(process: subprocess.Popen[bytes]) -> Result:
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     return Result(process.returncode, out.decode(), err.decode())
 
 
@@ -65,7 +58,7 @@ def test_a_message_survives_the_end_of_the_service(
     assert ask(config, "send", ORDERS, "--body", "hello").code == 0
     # when the service is killed and another one started
     service.kill()
-    service.wait(30)
+    service.wait(120)
     assert (config.parent / "data" / CONTROL_SOCKET).is_socket()  # nobody removed it
     stopped = ask(config, "status", "--verbose")
     assert "no service runs at" in stopped.err  # the directory itself was looked at

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from falconmq import Message, PrivacyLevel
+from falconmq import open as open_directory
 from falconmq.security.certificate_store import CertificateStore, Registered
+from falconmq.security.certificates import read_certificate
 from falconmq.security.signatures import verify
 from falconmq.security.signing_keys import SigningKeys
 from falconmq.wire.sid import Sid
@@ -153,3 +155,75 @@ def test_what_is_stored_can_be_verified_by_whoever_has_the_packet(
     positions = site.queue.opened.queue.positions
     (lookup_id,) = positions.lookup_ids()
     assert verify(UserMessage.decode(positions.find(lookup_id).message.data)).value == SIG20
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> dict[str, Path]:
+    """A certificate of another authority and its key, in the files that people have."""
+    files = {name: tmp_path / name for name in ("a.pem", "a.key", "a.p12", "secret")}
+    files["secret"].write_text("open sesame\r\nand more\n")
+    openssl(
+        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/O=Shop/CN=anna"),
+        *("-keyout", files["a.key"], "-out", files["a.pem"]),
+    )
+    openssl(
+        *("pkcs12", "-export", "-inkey", files["a.key"], "-in", files["a.pem"]),
+        *("-out", files["a.p12"], "-passout", "pass:open sesame"),
+    )
+    return files
+
+
+def test_a_message_is_signed_with_a_certificate_from_elsewhere(
+    falconmq: InProcess, tmp_path: Path, bundle: dict[str, Path]
+) -> None:
+    # given a certificate of the user's own, and one from elsewhere with its key
+    at = ("--data", str(tmp_path / "data"))
+    assert falconmq("queue", "create", ORDERS, *at).code == 0
+    make_users(tmp_path / "data", ANNA)
+    p12, password = str(bundle["a.p12"]), ("--password-file", str(bundle["secret"]))
+    done = falconmq("certificate", "register", str(ANNA), p12, "--key", p12, *password, *at)
+    assert done.err == ""
+    assert " (CN=anna,O=Shop) with its key for " in done.out
+    assert "external with key" in falconmq("certificate", "list", *at).out
+    said = openssl("x509", "-in", bundle["a.pem"], "-noout", "-fingerprint", "-sha256").decode()
+    # when it is named by its fingerprint or its subject, it signs; the user's name means the other
+    shown = said.strip().partition("=")[2]
+    for which in (shown, "CN=anna,O=Shop", str(ANNA)):
+        done = falconmq("send", ORDERS, "--body", "x", "--sign", "--certificate", which, *at)
+        assert done.err == ""
+    with open_directory(tmp_path / "data") as manager:
+        queue = manager.queue(ORDERS)
+        received = [queue.receive(timeout=0) for _ in range(3)]
+    subjects = [read_certificate(each.sender_certificate).subject for each in received]
+    internal = f"CN={ANNA},OU=FalconMQ internal certificate"
+    assert subjects == ["CN=anna,O=Shop", "CN=anna,O=Shop", internal]
+    assert [each.authentication_level for each in received] == [SIG20] * 3
+
+
+def test_a_private_key_is_refused_with_its_reason(
+    falconmq: InProcess, tmp_path: Path, bundle: dict[str, Path]
+) -> None:
+    at = ("--data", str(tmp_path / "data"))
+    assert falconmq("queue", "create", ORDERS, *at).code == 0
+    pem, p12, user = str(bundle["a.pem"]), str(bundle["a.p12"]), str(ANNA)
+    done = falconmq("certificate", "register", user, p12, "--key", p12, *at)
+    assert (done.code, done.out) == (1, "")
+    assert "the private key has a password" in done.err
+    assert "--password-file" in done.err
+    openssl("genrsa", "-out", tmp_path / "other.key", "1024")
+    other = ("--key", str(tmp_path / "other.key"))
+    done = falconmq("certificate", "register", user, pem, *other, *at)
+    assert "not that of the certificate CN=anna,O=Shop" in done.err
+    # usage
+    done = falconmq("certificate", "register", user, pem, "--password-file", pem, *at)
+    assert (done.code, "--password-file without a key" in done.err) == (2, True)
+    assert CertificateStore(tmp_path / "data").all() == []
+
+
+def test_a_private_key_does_not_travel(
+    falconmq: InProcess, site: Site, bundle: dict[str, Path]
+) -> None:
+    pem, key = str(bundle["a.pem"]), str(bundle["a.key"])
+    done = falconmq("certificate", "register", str(ANNA), pem, "--key", key)
+    assert (done.code, done.out) == (2, "")
+    assert "--key and --url do not go together" in done.err

@@ -20,8 +20,9 @@ from falconmq import Message
 from falconmq.cli.tail import Event, Follower, parse_events
 from falconmq.client import CONTROL_SOCKET, ControlClient
 from falconmq.service.web.control import ControlServer
-from tests.cli.commands import FALCONMQ, InProcess, start
+from tests.cli.commands import InProcess, start
 from tests.embedded.helpers import ORDERS
+from tests.processes import Command
 from tests.service.control import ControlledManager
 from tests.service.services import PATIENCE, loopback
 
@@ -168,10 +169,7 @@ class Daemon:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [str(FALCONMQ), "serve", "--config", str(self.config)],
-            stderr=subprocess.DEVNULL,
-        )
+        self.process = Command("serve", "--config", str(self.config), stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + PATIENCE
         while not self._is_ready():
             assert time.monotonic() < deadline

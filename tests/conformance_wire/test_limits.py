@@ -282,14 +282,14 @@ def test_a_peer_that_says_nothing_is_given_up_and_one_that_speaks_is_not(stage: 
         opened(64)(one)
         one.write(one.message().encode())
         # then the express message is acknowledged after half of the time
-        expect(SessionAck, within=15, session__ack_sequence_number=1)(one)
-        assert 9 < time.monotonic() - begun < 14
+        expect(SessionAck, session__ack_sequence_number=1)(one)
+        assert 9 < time.monotonic() - begun < 19
         # when one of the two speaks now and then, but acknowledges nothing
         for _ in range(3):
-            assert silent.read(8.0) is None, "given up too early"
+            assert silent.read(6.0) is None, "given up too early"
             speaking.write(packets.session_ack(packets.session_header(0, 0, 0, 0, 0, 2)))
         # then the silent one is given up
-        closed(within=20)(silent)
-        assert 38 < time.monotonic() - begun < 50
+        closed()(silent)
+        assert 38 < time.monotonic() - begun < 58
         # and the other is not
         still_open(speaking)

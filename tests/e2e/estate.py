@@ -22,13 +22,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 from uuid import UUID
 
 import falconmq
@@ -37,11 +36,11 @@ from falconmq.embedded import blocking
 from falconmq.manager.creation import create_queue
 from falconmq.names import PathName
 from falconmq.transport.settings import PORT
+from tests.processes import FALCONMQ, Command
 
 PATIENCE: Final = 60.0  # seconds until a test gives up
 Json = dict[str, Any]
 
-_FALCONMQ: Final = Path(sys.executable).parent / "falconmq"
 _FIRST_NET, _LAST_NET = 64, 127  # the second number of the addresses that tests use
 _PAGE: Final = 1000  # messages in one answer
 _LOG_LINES: Final = 25
@@ -180,14 +179,8 @@ class Daemon:
         ):
             line = f"{place}/ready"  # the name of a socket is short, that of a test's place is not
             ready.bind(line)
-            self.process = subprocess.Popen(
-                [*self._prefix, str(_FALCONMQ), "serve", "--config", str(self.config)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "NOTIFY_SOCKET": line, **(environment or {})},
-                start_new_session=True,
-            )
+            given = {**os.environ, "NOTIFY_SOCKET": line, **(environment or {})}
+            self.process = self._started(log, given)
             self._wait_until_ready(ready)
         return self
 
@@ -220,6 +213,27 @@ class Daemon:
     def story(self) -> str:
         """The end of its log, for whoever has to find out."""
         return f"{self.name} said last:\n" + "\n".join(self.said().splitlines()[-_LOG_LINES:])
+
+    def _started(self, log: BinaryIO, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        words = ("serve", "--config", str(self.config))
+        nothing = subprocess.DEVNULL
+        if not self._prefix:
+            return Command(
+                *words,
+                stdin=nothing,
+                stdout=log,
+                stderr=log,
+                environment=environment,
+                new_session=True,
+            )
+        return subprocess.Popen(
+            [*self._prefix, str(FALCONMQ), *words],
+            stdin=nothing,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
 
     def _wait_until_ready(self, ready: socket.socket) -> None:
         assert self.process is not None
@@ -374,4 +388,6 @@ def _thread(work: Callable[..., None], *arguments: object) -> None:
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -16,7 +16,7 @@ from falconmq.store import MemoryStore, WriteBatch
 
 COMPUTER = "SALES01"
 ORDERS = r".\private$\orders"
-PATIENCE = 10.0  # seconds until a test gives up
+PATIENCE = 60.0  # seconds until a test gives up
 
 
 class GatedStore(MemoryStore):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from falconmq.simulation import world
 from falconmq.simulation.mutations import MUTATIONS, mutated
 from falconmq.simulation.run import run_seed
 from falconmq.transport.history import MessageIdHistory
@@ -29,7 +30,8 @@ TRIED_FIRST = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_a_mistake_in_the_protocol_is_noticed(name: str) -> None:
+def test_a_mistake_in_the_protocol_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "_EVENTS_MAX", 20_000)  # circles are noticed sooner
     seeds = (TRIED_FIRST.get(name, 1), *range(1, SEEDS + 1))
     with mutated(name):
         noticed = next((seed for seed in seeds if run_seed(seed).problem), None)
