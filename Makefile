@@ -11,12 +11,13 @@ EXCHANGES ?= 1000000
 SEED ?= 1
 ROUNDS ?= 200
 SEEDS ?= 1-20000
+OBJECTS ?= 5000
 JOBS ?= 2
 WORKERS ?= 3
 # Each worker gets a third of the tests in their order, and takes from the others when it is done.
 PYTEST = $(BIN)/pytest tests --quiet --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help setup demo test check lint conformance crash kill simulate fuzz hostile bench reference clean
+.PHONY: help setup demo test check lint conformance crash kill replicate simulate fuzz hostile bench reference clean
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -34,6 +35,7 @@ test: setup lint ## everything that has to pass: all tests, conformance, half a 
 	@mkdir -p $(WORK)
 	@tools/install-chromium.sh
 	@tools/install-slapd.sh
+	-@$(BIN)/falconmq pipeline warm-up --if-missing
 	$(PYTEST) --requirements-json=$(WORK)/requirements.json
 	$(BIN)/python -m conformance.report $(WORK)/requirements.json --check
 	$(BIN)/python -m fuzz.run --seconds 30
@@ -59,6 +61,9 @@ crash: setup ## kill a busy queue manager ROUNDS (200) times and check that it k
 kill: setup ## end Spark drivers (20 times) and the queue manager (10 times) in streams of 200,000 messages each way
 	$(BIN)/python -m tools.exactly_once source
 	$(BIN)/python -m tools.exactly_once sink
+
+replicate: setup ## the directory on five servers, OBJECTS (5000) changes, servers killed, one away past the purge limit
+	FALCONMQ_REPLICATION_OBJECTS=$(OBJECTS) $(BIN)/pytest tests/e2e/test_replication.py --quiet --capture=no --timeout 3600
 
 simulate: setup ## whole estates under faults, one run for each of SEEDS (1-20000)
 	$(BIN)/python -m falconmq.simulation --seeds $(SEEDS) --jobs $(JOBS)

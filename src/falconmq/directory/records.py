@@ -1,4 +1,8 @@
-"""A directory object as bytes in a store, and the keys under which it is found again."""
+"""A directory object as bytes in a store, and the keys under which it is found again.
+
+Its values have one exact form in JSON, for records and for machines that ask over HTTP: GUIDs and
+bytes in hexadecimal, choices as numbers, times as seconds, a security descriptor as its own bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from falconmq.directory import tables
-from falconmq.directory.schema import Kind, ObjectTable, folded_value
+from falconmq.directory.schema import Attribute, Kind, ObjectTable, folded_value, refusal
 from falconmq.errors import FalconMQError, MqStatus, StoreError
 from falconmq.manager.directory_objects import Row
 from falconmq.wire.security_descriptor import SecurityDescriptor
@@ -44,6 +48,7 @@ _TO_JSON: Final[Mapping[Kind, Callable[[Any], Any]]] = MappingProxyType(
         Kind.SECURITY: lambda value: None if value is None else value.encode().hex(),
     }
 )
+_LISTS: Final = frozenset({Kind.GUIDS, Kind.DIGESTS, Kind.NAMES})
 _FROM_JSON: Final[Mapping[Kind, Callable[[Any], Any]]] = MappingProxyType(
     {
         Kind.GUID: UUID,
@@ -57,13 +62,49 @@ _FROM_JSON: Final[Mapping[Kind, Callable[[Any], Any]]] = MappingProxyType(
 )
 
 
+def to_exact(attribute: Attribute, value: Any) -> Any:
+    """A value as JSON that loses nothing; of a list, the whole or one element."""
+    if value is None:
+        return None
+    if attribute.kind in _LISTS and not isinstance(value, list):
+        return to_exact(attribute, [value])[0]
+    convert = _TO_JSON.get(attribute.kind)
+    return value if convert is None else convert(value)
+
+
+def from_exact(attribute: Attribute, value: Any) -> Any:
+    """The value for its JSON; DirectoryError if it cannot be one."""
+    if value is None:
+        return None
+    if attribute.kind in _LISTS and not isinstance(value, list):
+        return from_exact(attribute, [value])[0]
+    try:
+        return _FROM_JSON.get(attribute.kind, attribute.restored)(value)
+    except (FalconMQError, ValueError, TypeError, AttributeError) as error:
+        problem = f"{attribute.name}: {value!r:.80} is not {attribute.kind.value}"
+        raise refusal(problem, MqStatus.ILLEGAL_PROPERTY_VALUE) from error
+
+
+def exact_row(table: ObjectTable, row: Row) -> dict[str, Any]:
+    """The attributes that a row has, as JSON."""
+    return {
+        attribute.name: to_exact(attribute, row[attribute.name])
+        for attribute in table.attributes
+        if attribute.name in row
+    }
+
+
+def row_of_exact(table: ObjectTable, fields: Mapping[str, Any]) -> dict[str, object]:
+    """A row out of its JSON; DirectoryError says what is wrong."""
+    return {name: from_exact(table.find(name), value) for name, value in fields.items()}
+
+
 def encode_row(table: ObjectTable, row: Row) -> bytes:
     record: dict[str, object] = {"version": VERSION}
     for attribute in table.attributes:
         value = row[attribute.name]
         if value != attribute.default:  # what is usual takes no room
-            convert = _TO_JSON.get(attribute.kind)
-            record[attribute.name] = value if convert is None else convert(value)
+            record[attribute.name] = to_exact(attribute, value)
     return json.dumps(record, separators=(",", ":")).encode()
 
 
@@ -114,5 +155,5 @@ def index_prefixes(table: ObjectTable, row: Row) -> Iterator[bytes]:
 def digest(name: str, value: object) -> bytes:
     """Sixteen bytes for any value; keys of a store are short."""
     value = folded_value(name, value)
-    data = value if isinstance(value, bytes) else str(value).encode()
+    data = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
     return hashlib.blake2b(data, digest_size=16).digest()

@@ -48,10 +48,12 @@ _asked_by = leaving._ASKED_BY  # noqa: SLF001
 
 
 @contextmanager
-def mutated(name: str) -> Iterator[None]:
+def mutated(
+    name: str, mutations: Mapping[str, tuple[Replacement, ...]] | None = None
+) -> Iterator[None]:
     """Run with one mistake in the protocol."""
     with ExitStack() as stack:
-        for place, attribute, replacement in MUTATIONS[name]:
+        for place, attribute, replacement in (mutations or MUTATIONS)[name]:
             stack.callback(setattr, place, attribute, getattr(place, attribute))
             setattr(place, attribute, replacement)
         yield

@@ -8,8 +8,6 @@ quiet again         hours, for the last acknowledgements; then nobody may wait f
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -21,6 +19,7 @@ from falconmq.simulation.faults import FaultPlan
 from falconmq.simulation.ledger import Ledger
 from falconmq.simulation.network import SimulatedNetwork
 from falconmq.simulation.node import Node
+from falconmq.simulation.result import Result, run_world
 from falconmq.simulation.topology import connect_nodes
 from falconmq.simulation.workload import Workload
 from falconmq.simulation.world import SimulationError, World
@@ -28,20 +27,6 @@ from falconmq.transport.settings import TransportSettings
 
 QUIET_SECONDS: Final = 3 * 3600.0
 _BUSY_TURNS: Final = 200  # of a node in an hour in which nothing is left to do
-
-
-@dataclass(slots=True)
-class Result:
-    """What came of a seed."""
-
-    seed: int
-    problem: str = ""  # "": all promises were kept
-    story: list[str] = field(default_factory=list)
-    trace: list[str] = field(default_factory=list)  # everything, if it was kept
-    virtual_seconds: float = 0.0
-    messages: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    digest: str = ""
 
 
 class Simulation:
@@ -132,35 +117,6 @@ class Simulation:
 def run_seed(seed: int, *, keep_all: bool = False) -> Result:
     """Run a seed; whatever breaks is told in the result."""
     simulation = Simulation(seed, keep_all=keep_all)
-    world, result = simulation.world, Result(seed)
-    try:
-        simulation.run()
-    except Exception as error:  # noqa: BLE001  # a mistake of ours is a finding like any other
-        result.problem = _describe(error)
-        result.story = _story(world, error)
-    result.virtual_seconds = world.now
+    result = run_world(simulation.world, simulation.run)
     result.messages = sum(c.state is State.ACCEPTED for c in simulation.ledger.copies.values())
-    result.counts = world.counts
-    if keep_all:
-        result.digest, result.trace = world.digest(), world.story(last=0)
     return result
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, SimulationError):
-        return str(error)
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        place = f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} in {code.co_name}"
-        trace = trace.tb_next
-    return f"{type(error).__name__} at {place}: {error}"
-
-
-def _story(world: World, error: Exception) -> list[str]:
-    about = "".join(getattr(error, "__notes__", []))
-    lines = world.story(last=40)
-    if about:
-        lines = [*world.story(about=about.rstrip(), last=20), "...", *lines]
-    return lines

@@ -31,6 +31,7 @@ class World:
 
     def __init__(self, seed: int, *, keep_all: bool = False) -> None:
         self.seed = seed
+        self.keeps_all = keep_all
         self.random = Random(seed)  # noqa: S311 - chance that can be repeated
         self.now = 0.0
         self.events = 0

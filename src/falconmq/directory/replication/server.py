@@ -1,0 +1,113 @@
+"""One directory server while it works: what it is, what it knows, what it wants to say.
+
+The functions of the other modules are the events of MQDSRP; they take the server and change it. Its
+`objects` and `numbers` are those of the turn that is under way: everything that one message or one
+timer changes becomes true together when the turn ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from falconmq.clock import Clock
+from falconmq.directory.object_writer import ObjectWriter
+from falconmq.directory.replication.effects import Profile, Send
+from falconmq.directory.replication.numbers import NumberBook
+from falconmq.directory.replication.settings import ReplicationSettings, Role, ServerIdentity
+from falconmq.directory.replication.state import (
+    ENTERPRISE_PARTITION,
+    Neighbour,
+    Partition,
+    ReplicationState,
+)
+from falconmq.directory.replication.timers import Timer, TimerKind, Timers
+from falconmq.directory.replication.writes import PendingWrite, WaitingWrite, WriteKey
+from falconmq.wire.replication_messages import ReplicationMessage
+
+
+@dataclass(frozen=True, slots=True)
+class LongReply:
+    """The rest of an answer that is too long for one message (guide 9.7, step 8)."""
+
+    partition_id: UUID
+    requester_name: str
+    first: int
+    last: int
+    scope: int
+
+
+@dataclass
+class Server:
+    """See the module."""
+
+    identity: ServerIdentity
+    settings: ReplicationSettings
+    clock: Clock
+    random: Random
+    objects: ObjectWriter
+    numbers: NumberBook
+    state: ReplicationState
+    timers: Timers = field(default_factory=Timers)
+    effects: list[Send] = field(default_factory=list)
+    counters: Counter[str] = field(default_factory=Counter)
+    my_psc_name: str = ""  # BSC only: MyPSCName
+    waiting: dict[WriteKey, WaitingWrite] = field(default_factory=dict)
+    finished: list[tuple[PendingWrite, int]] = field(default_factory=list)
+    next_request: int = 0
+
+    @property
+    def is_bsc(self) -> bool:
+        return self.identity.role is Role.BSC
+
+    @property
+    def site_bytes(self) -> bytes:
+        """SiteID of every message (A-05)."""
+        return self.identity.site.bytes_le
+
+    @property
+    def name(self) -> str:
+        return self.identity.machine_name
+
+    def is_me(self, machine_name: str) -> bool:
+        return machine_name.lower() == self.name.lower()
+
+    @property
+    def enterprise(self) -> Partition:
+        return self.state.partitions[ENTERPRISE_PARTITION]
+
+    @property
+    def site(self) -> Partition | None:
+        """MySitePartition; None until the site is known here."""
+        return self.state.partitions.get(self.identity.site)
+
+    def owns(self, partition: Partition) -> bool:
+        """Whether this server decides about a partition."""
+        if partition.partition_id == ENTERPRISE_PARTITION:
+            is_mine = self.identity.role is Role.PEC  # RP-3.2.7.2-02
+        else:
+            is_mine = not self.is_bsc and partition.partition_id == self.identity.site  # -03
+        return is_mine and self.is_me(partition.authority_name)
+
+    def source_of(self, partition: Partition) -> str:
+        """Whom to ask about a partition (RP-3.3.7.3-08, -09)."""
+        return self.my_psc_name if self.is_bsc else partition.authority_name
+
+    def send(self, machine: str, message: ReplicationMessage, profile: Profile) -> None:
+        self.effects.append(Send(machine, message, profile))
+
+    def drop(self, reason: str) -> None:
+        """Something is not obeyed; operators see how often and why."""
+        self.counters[f"dropped.{reason}"] += 1
+
+    def arm(self, kind: TimerKind, subject: Hashable, seconds: float) -> None:
+        self.timers.arm(Timer(kind, subject), self.clock.monotonic() + seconds)
+
+    def arm_propagation(self, neighbour: Neighbour) -> None:
+        """RP-3.3.2.1-02: one timer for each neighbour."""
+        settings = self.settings
+        seconds = settings.intrasite_seconds if neighbour.is_bsc else settings.intersite_seconds
+        self.arm(TimerKind.PROPAGATION, neighbour.key, seconds)

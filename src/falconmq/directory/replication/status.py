@@ -1,0 +1,128 @@
+"""What operators see of replication: how far each partition is, and what two servers differ in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from uuid import UUID
+
+from falconmq.directory.embedded import EmbeddedDirectory
+from falconmq.directory.records import encode_row
+from falconmq.directory.replication.numbers import NumberReader
+from falconmq.directory.replication.properties import OBJECT_TABLES, carried_names
+from falconmq.directory.replication.server import Server
+from falconmq.directory.schema import ObjectTable
+from falconmq.manager.directory_objects import Row
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition; it lags by `told_last - last` changes."""
+
+    partition_id: UUID
+    authority: str
+    is_own: bool
+    last: int
+    purged: int
+    allowed_purge: int
+    state: str
+    pending: int
+    told_last: int
+    is_waiting: bool  # a sync request has no answer yet
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourStatus:
+    """One neighbour; `last_hello` is a moment of the monotonic clock."""
+
+    machine: str
+    site: UUID
+    kind: str
+    waiting_changes: int
+    acked: int
+    acked_enterprise: int
+    last_acked_time: float
+    last_hello: float | None
+    is_silent: bool  # a BSC that missed too many acks (A-32)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationStatus:
+    role: str
+    machine_name: str
+    site: UUID
+    psc_name: str
+    partitions: list[PartitionStatus]
+    neighbours: list[NeighbourStatus]
+    waiting_writes: int
+
+
+def status_of(server: Server) -> ReplicationStatus:
+    partitions = [
+        PartitionStatus(
+            partition.partition_id,
+            partition.authority_name,
+            server.owns(partition),
+            partition.last,
+            partition.purged,
+            partition.allowed_purge,
+            partition.purge_state.name,
+            len(partition.pending),
+            max(partition.told_last, partition.last),
+            not server.owns(partition) and partition.misses_changes,
+        )
+        for partition in server.state.partitions.values()
+    ]
+    allowed = server.settings.bsc_ack_seconds * server.settings.missed_bsc_acks_max
+    oldest = server.clock.time() - allowed
+    neighbours = [
+        NeighbourStatus(
+            neighbour.machine_name,
+            neighbour.partition_id,
+            "BSC" if neighbour.is_bsc else "PSC",
+            len(neighbour.available),
+            neighbour.acked,
+            neighbour.acked_enterprise,
+            neighbour.last_acked_time,
+            neighbour.last_hello,
+            neighbour.is_bsc and 0 < neighbour.last_acked_time < oldest,
+        )
+        for neighbour in server.state.neighbours.values()
+    ]
+    return ReplicationStatus(
+        server.identity.role.value,
+        server.name,
+        server.identity.site,
+        server.my_psc_name,
+        partitions,
+        neighbours,
+        len(server.waiting),
+    )
+
+
+def fingerprints(directory: EmbeddedDirectory) -> dict[str, str]:
+    """A line for each object and each remembered deletion: equal lines, equal copies."""
+    lines: dict[str, str] = {}
+    with directory.reading() as (objects, reader):
+        numbers = NumberReader(reader)
+        partitions = set()
+        for code, identifier, partition, number in numbers.numbered():
+            table = OBJECT_TABLES[code]
+            partitions.add(partition)
+            row = objects.get(table, identifier)
+            digest = "missing" if row is None else _digest(table, row)
+            lines[f"{partition}/{table.type_name}/{identifier}"] = f"{number} {digest}"
+        for partition in partitions:
+            for deletion in numbers.deletions(partition, 0, MAX_SEQ_NUMBER):
+                key = f"{partition}/deleted/{deletion.identifier}"
+                lines[key] = f"{deletion.number} {OBJECT_TABLES[deletion.object_type].type_name}"
+    return lines
+
+
+def _digest(table: ObjectTable, row: Row) -> str:
+    """Of what copies have; the rest is each server's own."""
+    names = carried_names(table, later=True) | {"identifier"}
+    usual = {attribute.name: attribute.default for attribute in table.attributes}
+    compared = usual | {name: value for name, value in row.items() if name in names}
+    return hashlib.blake2b(encode_row(table, compared), digest_size=8).hexdigest()

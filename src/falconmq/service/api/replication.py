@@ -1,0 +1,129 @@
+"""How far the copies of the directory are: partitions, neighbours, and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+
+from falconmq.errors import DirectoryError, MqStatus
+from falconmq.service.access import Role, require
+from falconmq.service.api.context import Control, Given
+from falconmq.service.api.why import explanation_json
+from falconmq.service.directory.replicating import Replication
+from falconmq.service.directory.replication_view import fingerprint_page, status_json
+from falconmq.service.explaining_schemas import ExplanationOut
+from falconmq.service.schemas import Strict
+from falconmq.service.why.explanation import Explanation
+from falconmq.service.why.replication_facts import replication_facts
+from falconmq.service.why.replication_judging import judge_replication
+
+router: Final = APIRouter(dependencies=[Depends(require(Role.READ, Role.DIRECTORY))])
+_PAGE_MAX: Final = 50_000
+
+
+class PartitionOut(Strict):
+    """A part of the directory that one server decides about."""
+
+    id: str
+    name: str = Field(description="Of the site; of the part above all sites, the enterprise.")
+    authority: str = Field(description="The server that decides.")
+    own: bool = Field(description="Whether that is this one.")
+    last: int = Field(description="Number of the last change that is here.")
+    lag: int = Field(description="How many changes are known of that are not here yet.")
+    pending: int = Field(description="Changes that came too early, and wait for others.")
+    purged: int = Field(description="Deletions up to this number are forgotten.")
+    state: str
+    waiting: bool = Field(description="Whether an answer to a request for changes is awaited.")
+    asked_seconds: float | None = Field(description="Since when; null if nobody was asked.")
+
+
+class NeighbourOut(Strict):
+    """A server that changes are sent to."""
+
+    machine: str
+    kind: str
+    site: str
+    waiting_changes: int = Field(description="Changes that go with the next message.")
+    acked: int
+    acked_enterprise: int
+    last_acked_at: str | None = Field(description="When a backup controller last said it lives.")
+    last_hello_seconds: float | None = Field(description="How long ago it was told our numbers.")
+    last_heard_seconds: float | None = Field(description="How long ago it said anything.")
+    silent: bool = Field(description="A backup controller that missed too many signs of life.")
+
+
+class ReplicationOut(Strict):
+    """This directory server."""
+
+    role: str
+    machine: str
+    site: str
+    primary_site_controller: str = Field(description="Of a backup controller: whom it asks.")
+    ready: bool = Field(description="Whether the first copy of the directory is here.")
+    waiting_writes: int = Field(description="Writes that another server is asked for.")
+    partitions: list[PartitionOut]
+    neighbours: list[NeighbourOut]
+    counters: dict[str, dict[str, int]]
+
+
+class FingerprintsOut(Strict):
+    """Objects and deletions in a few bytes each, in the order of their names."""
+
+    fingerprints: dict[str, str]
+    next: str = Field(description="Ask for what is after this; empty at the end.")
+
+
+@router.get("/directory-replication", response_model=ReplicationOut)
+async def get_replication(control: Given) -> dict[str, Any]:
+    """How far this directory server is, and the servers it tells of changes."""
+    replication = replication_of(control)
+    return await asyncio.to_thread(status_json, replication, control.engine.core.clock)
+
+
+@router.get("/directory-replication/fingerprints", response_model=FingerprintsOut)
+async def get_fingerprints(
+    control: Given,
+    after: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=_PAGE_MAX)] = 10_000,
+) -> dict[str, Any]:
+    """What this server has, to be compared with another one."""
+    replication = replication_of(control)
+    return await asyncio.to_thread(fingerprint_page, replication, after, limit)
+
+
+@router.get("/directory-replication/why", response_model=ExplanationOut)
+async def get_why(
+    control: Given,
+    subject: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=400,
+            description="The name or the GUID of an object of the directory.",
+        ),
+    ],
+) -> dict[str, Any]:
+    """Why a change is not here: who decides, what is missing, who was asked, what to do."""
+    return explanation_json(await explain_change(control, subject))
+
+
+async def explain_change(control: Control, subject: str) -> Explanation:
+    """The same for a page."""
+    replication, clock = replication_of(control), control.engine.core.clock
+    facts = await asyncio.to_thread(replication_facts, replication, clock, subject)
+    return judge_replication(facts)
+
+
+def replication_of(control: Control) -> Replication:
+    """The copies that this service keeps with others; DirectoryError if it has no such role."""
+    found = None if control.hub is None else control.hub.replication
+    if found is None:
+        raise DirectoryError(
+            "this queue manager keeps no copy of a directory that others keep too",
+            status=MqStatus.UNSUPPORTED_OPERATION,
+            hint="directory.role makes it a directory server: pec, psc or bsc",
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Enterprises of directory servers in a virtual world: replication under seeded faults."""

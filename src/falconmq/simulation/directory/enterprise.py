@@ -1,0 +1,208 @@
+"""The enterprise of a run: sites, the servers that serve them, and who asks them for what."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from falconmq.directory import tables
+from falconmq.directory.replication.settings import ReplicationSettings, Role
+from falconmq.directory.replication.state import ENTERPRISE_PARTITION
+from falconmq.directory.replication.writes import PendingWrite
+from falconmq.errors import MqStatus
+from falconmq.manager.directory_backend import equals
+from falconmq.manager.directory_objects import Row
+from falconmq.manager.states import DirectoryResult, DirectoryServerType
+from falconmq.simulation.directory.ledger import (
+    FORWARDED_SECONDS,
+    Change,
+    Kind,
+    Ledger,
+    Name,
+    Outcome,
+)
+from falconmq.simulation.directory.post import Post
+from falconmq.simulation.directory.server import Asked, DirectoryServer
+from falconmq.simulation.world import World
+
+DOMAIN: Final = "example.com"
+SERVER_TYPES: Final = {
+    Role.PEC: DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER,
+    Role.PSC: DirectoryServerType.PRIMARY_SITE_CONTROLLER,
+    Role.BSC: DirectoryServerType.BACKUP_SITE_CONTROLLER,
+}
+# How an object is called, and the attribute whose value the ledger knows.
+WATCHED: Final = {
+    tables.ENTERPRISE: ("name", "default_time_to_live"),
+    tables.SITE: ("name", "primary_site_controller"),
+    tables.CONNECTED_NETWORK: ("name", "network_protocol"),
+    tables.ROUTING_LINK: ("identifier", "description"),
+    tables.QUEUE_MANAGER: ("computer_name", "queue_manager_version"),
+    tables.QUEUE: ("path_name", "label"),
+}
+NEAR: Final = "\\near"  # what a queue is called that its own site alone has to know
+_SETTLE_SECONDS: Final = 5.0
+
+
+class Enterprise:
+    """See the module."""
+
+    def __init__(self, world: World, settings: ReplicationSettings) -> None:
+        self.world = world
+        self.settings = settings
+        self.post = Post(world)
+        self.ledger = Ledger()
+        self.servers: dict[str, DirectoryServer] = {}  # those that belong to it now
+        self.controllers: dict[UUID, str] = {}  # the PSC of each site
+        self.site_names: dict[UUID, str] = {}
+        self.pec_name = ""
+        self._made = 0
+
+    @property
+    def pec(self) -> DirectoryServer:
+        return self.servers[self.pec_name]
+
+    def psc(self, site: UUID) -> DirectoryServer:
+        return self.servers[self.controllers[site]]
+
+    def bscs(self, site: UUID) -> list[DirectoryServer]:
+        return [
+            server
+            for server in self.servers.values()
+            if server.site == site and server.name != self.controllers[site]
+        ]
+
+    def authority(self, partition: UUID) -> DirectoryServer:
+        return self.pec if partition == ENTERPRISE_PARTITION else self.psc(partition)
+
+    def add_server(self, role: Role, site: UUID) -> DirectoryServer:
+        """A new computer, with an empty disk."""
+        server = DirectoryServer(self.world, self.post, self.settings, f"SERVER{self._made}", site)
+        self._made += 1
+        server.role = role
+        server.pec_name = self.pec_name or server.name
+        server.psc_name = self.controllers.get(site, "") if role is Role.BSC else ""
+        self.servers[server.name] = server
+        self.post.add(server)
+        return server
+
+    def new_site(self) -> UUID:
+        site = UUID(int=self.world.random.getrandbits(128), version=4)
+        self.site_names[site] = f"site{len(self.site_names)}"
+        return site
+
+    def begin(self, bsc_counts: list[int]) -> None:
+        """One site for each number of BSCs; the first has the PEC. All are in step at the end."""
+        sites = [self.new_site() for _ in bsc_counts]
+        for site in sites:
+            role = Role.PSC if self.pec_name else Role.PEC
+            server = self.add_server(role, site)
+            self.pec_name = self.pec_name or server.name
+            self.controllers[site] = server.name
+        self.pec.start()
+        self.create(self.pec, (tables.ENTERPRISE, DOMAIN), 345600, ENTERPRISE_PARTITION)
+        for site in sites:
+            self.create_site(site)
+        for site, count in zip(sites, bsc_counts, strict=True):
+            psc = self.psc(site)
+            psc.start()
+            self.world.run_until(self.world.now + _SETTLE_SECONDS)
+            self.register(psc)
+            for _ in range(count):
+                bsc = self.add_server(Role.BSC, site)
+                self.register(bsc)
+                bsc.start()
+        self.world.run_until(self.world.now + 60.0)
+
+    def create_site(self, site: UUID) -> Change:
+        name = (tables.SITE, self.site_names[site])
+        controller = self.controllers[site]
+        return self.create(self.pec, name, controller, ENTERPRISE_PARTITION, identifier=site)
+
+    def register(self, server: DirectoryServer) -> Change:
+        """Write a server into the directory, at the PSC of its site."""
+        return self.create(
+            self.psc(server.site),
+            (tables.QUEUE_MANAGER, server.name),
+            f"server {server.name}",
+            server.site,
+            identifier=server.identifier,
+            site_identifiers=[server.site],
+            server_type=SERVER_TYPES[server.role],
+        )
+
+    def create(
+        self, at: DirectoryServer, name: Name, value: object, partition: UUID, **more: object
+    ) -> Change:
+        key, attribute = WATCHED[name[0]]
+        row = {key: name[1], attribute: value, **more}
+        return self.ask(
+            at, name, Kind.CREATE, value, partition, lambda there: there.create(name[0], row)[0]
+        )
+
+    def change(
+        self, at: DirectoryServer, name: Name, value: object, partition: UUID
+    ) -> Change | None:
+        """Change what is there, as far as this server knows; None: it knows no such object."""
+        row = self.find(at, name)
+        if row is None:
+            return None
+        wanted = {"identifier": row["identifier"], WATCHED[name[0]][1]: value}
+        return self.ask(
+            at, name, Kind.CHANGE, value, partition, lambda there: there.write(name[0], wanted)
+        )
+
+    def delete(self, at: DirectoryServer, name: Name, partition: UUID) -> Change | None:
+        row = self.find(at, name)
+        identifier = None if row is None else row["identifier"]
+        if not isinstance(identifier, UUID):
+            return None
+        return self.ask(
+            at, name, Kind.DELETE, None, partition, lambda there: there.delete(name[0], identifier)
+        )
+
+    def find(self, at: DirectoryServer, name: Name) -> Row | None:
+        key, _ = WATCHED[name[0]]
+        wanted: object = UUID(name[1]) if key == "identifier" else name[1]
+        if name[0] == tables.ENTERPRISE:
+            result, row = at.directory.read(name[0], (), None)
+        else:
+            result, row = at.directory.read(name[0], equals(key, wanted), None)
+        return row if result is DirectoryResult.SUCCESS else None
+
+    def ask(
+        self,
+        at: DirectoryServer,
+        name: Name,
+        kind: Kind,
+        value: object,
+        partition: UUID,
+        asked: Asked,
+    ) -> Change:
+        """Ask a server for a change, and write into the ledger what comes of it."""
+        world = self.world
+        world.note(at.name, "%s %s %s: %r", kind.value, *name, value)
+        name = (name[0], name[1].lower())
+        change = self.ledger.add(name, Change(kind, value, partition, world.now, world.now))
+        result, waiting = at.ask(asked)
+        if waiting is not None:
+            world.counts["change sent on"] += 1
+            change.ended = world.now + FORWARDED_SECONDS
+            waiting.add_done_callback(lambda write: self._answered(at, name, change, write))
+        elif result is DirectoryResult.SUCCESS:
+            change.outcome = Outcome.DONE
+        elif result is not None:
+            change.outcome = Outcome.REFUSED
+            world.note(at.name, "%s %s: %s", *name, result.name)
+        return change
+
+    def _answered(
+        self, at: DirectoryServer, name: Name, change: Change, write: PendingWrite
+    ) -> None:
+        """The answer to a change that was sent on; the end of the wait says nothing."""
+        status = write.status
+        self.world.note(at.name, "%s %s %s: answer %#010x", change.kind.value, *name, status)
+        if status == MqStatus.OK:
+            change.outcome = Outcome.DONE
+        elif status != MqStatus.MQDS_NO_RSP_FROM_OWNER and not self.post.has_doubled_requests:
+            change.outcome = Outcome.REFUSED

@@ -1,0 +1,112 @@
+"""Deliberate mistakes in directory replication, to show that the checkers bite.
+
+Much that one would take for a mistake is none: replication repairs lost messages and memories by
+itself. These are mistakes that nothing repairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from uuid import UUID
+
+from falconmq.directory.replication import (
+    engine,
+    purging,
+    receiving,
+    requesting,
+    starting,
+    synchronizing,
+)
+from falconmq.directory.replication.numbers import Entry, NumberBook, NumberReader
+from falconmq.directory.replication.server import Server
+from falconmq.directory.replication.state import Partition, PurgeState, ReplicationState
+from falconmq.directory.workspace import Workspace
+from falconmq.simulation.mutations import Replacement
+from falconmq.wire.directory_change import DirectoryChange
+from falconmq.wire.sequence_number import MIN_SEQ_NUMBER
+
+_handle_change = receiving.handle_change
+_facts = Partition.facts
+_store = ReplicationState.store
+_LATE: Final = 3  # turns until the numbers are written
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _no_elements(*_: object, **__: object) -> Iterator[object]:
+    return iter(())
+
+
+def _skip_gap(
+    server: Server, partition: Partition, change: DirectoryChange, *, may_flush: bool
+) -> None:
+    change.previous_seq_number = min(change.previous_seq_number, partition.last)
+    _handle_change(server, partition, change, may_flush=may_flush)
+
+
+def _apply_old_changes(
+    server: Server, partition: Partition, change: DirectoryChange, *, may_flush: bool
+) -> None:
+    """What comes late comes into force again."""
+    last = partition.last
+    if MIN_SEQ_NUMBER < change.seq_number <= last:
+        partition.last = change.seq_number - 1
+    _handle_change(server, partition, change, may_flush=may_flush)
+    partition.last = max(last, partition.last)
+
+
+def _forget_more(server: Server, partition: Partition, limit: int) -> None:
+    """Deletions are forgotten that somebody may not have heard of."""
+    server.numbers.forget_deletions(partition.partition_id, MIN_SEQ_NUMBER, partition.last)
+    partition.purged = limit
+
+
+def _count_what_waits(partition: Partition) -> tuple[object, ...]:
+    """The store says that early changes were applied; a restart forgets them."""
+    authority, last, *rest = _facts(partition)
+    if partition.pending:
+        last = max(partition.last, partition.pending[-1].seq_number)
+    return authority, last, *rest
+
+
+def _forget_full_sync(partition: Partition) -> tuple[object, ...]:
+    *facts, _ = _facts(partition)
+    return *facts, int(PurgeState.NORMAL)
+
+
+def _store_late(state: ReplicationState, workspace: Workspace) -> None:
+    """The number of a partition is written some commits after its object."""
+    turns = getattr(workspace._store, "late", 0) + 1  # noqa: SLF001
+    workspace._store.late = turns  # type: ignore[attr-defined]  # noqa: SLF001
+    if turns % _LATE == 0:
+        _store(state, workspace)
+
+
+def _objects_only(reader: NumberReader, partition: UUID, first: int, last: int) -> Iterator[Entry]:
+    return reader.objects(partition, first, last)
+
+
+def _no_window(_: int) -> int:
+    """A hello says that something is missing; up to where is not remembered, and not asked for."""
+    return MIN_SEQ_NUMBER
+
+
+DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
+    "skip a gap": ((receiving, "handle_change", _skip_gap),),
+    "apply old changes again": ((receiving, "handle_change", _apply_old_changes),),
+    "purge too early": ((purging, "_forget", _forget_more),),
+    "lose the pending changes at a restart": ((Partition, "facts", _count_what_waits),),
+    "keep no deletions": ((NumberBook, "bury", _nothing),),
+    "write the sequence number in a later commit": ((ReplicationState, "store", _store_late),),
+    "do not move the window": ((receiving, "increment", _no_window),),
+    "do not close the window": ((synchronizing, "_close_window", _nothing),),
+    "keep what a full synchronisation did not name": ((synchronizing, "_drop_marked", _nothing),),
+    "forget a full synchronisation at a restart": ((Partition, "facts", _forget_full_sync),),
+    "leave deletions out of answers": ((NumberReader, "both", _objects_only),),
+    "say no hello": ((requesting, "_hello", _no_elements),),
+    "do not hear that deletions are forgotten": ((engine, "receive_already_purged", _nothing),),
+    "find no neighbours in a new role": ((starting, "recognize", _nothing),),
+}

@@ -1,0 +1,239 @@
+"""Whoever runs the enterprise: servers come and go, and roles move from one to another.
+
+A role moves as the documentation says: the old holder must not decide any more before the new one
+begins, and the new one must know everything that was decided. Each task is a few steps; one that
+cannot be done now (somebody is down, a way is cut) is tried again later, until it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+from uuid import UUID
+
+from falconmq.directory import tables
+from falconmq.directory.replication.properties import E_PECNAME
+from falconmq.directory.replication.settings import Role
+from falconmq.directory.replication.state import ENTERPRISE_PARTITION
+from falconmq.directory.replication.writes import RequestedChange
+from falconmq.errors import FalconMQError, MqStatus
+from falconmq.manager.states import DirectoryResult
+from falconmq.simulation.directory.enterprise import DOMAIN, SERVER_TYPES, Enterprise
+from falconmq.simulation.directory.ledger import Outcome
+from falconmq.simulation.directory.server import DirectoryServer
+from falconmq.wire.directory_change import UPDATE
+
+Step = Callable[[], bool]
+"""One step of a task: whether it is done now."""
+
+_AGAIN_SECONDS: Final = (3.0, 20.0)
+_SERVERS_MAX: Final = 7
+
+
+class Operator:
+    """One task at a time."""
+
+    def __init__(self, enterprise: Enterprise) -> None:
+        self._enterprise = enterprise
+        self._world = enterprise.world
+        self.task = ""  # what is under way
+
+    def move_psc(self) -> None:
+        """A BSC becomes the PSC of its site, and the PSC a BSC."""
+        enterprise, random = self._enterprise, self._world.random
+        sites = [
+            site
+            for site, name in enterprise.controllers.items()
+            if name != enterprise.pec_name and enterprise.bscs(site)
+        ]
+        if sites and not self.task:
+            site = random.choice(sites)
+            old, new = enterprise.psc(site), random.choice(enterprise.bscs(site))
+            self._begin(f"PSC {old.name} to {new.name}", self._moving_psc(site, old, new))
+
+    def move_pec(self) -> None:
+        """Another PSC becomes the PEC."""
+        enterprise = self._enterprise
+        others = [name for name in enterprise.controllers.values() if name != enterprise.pec_name]
+        if others and not self.task:
+            old, new = enterprise.pec, enterprise.servers[self._world.random.choice(others)]
+            self._begin(f"PEC {old.name} to {new.name}", self._moving_pec(old, new))
+
+    def add_bsc(self) -> None:
+        enterprise = self._enterprise
+        if not self.task and len(enterprise.servers) < _SERVERS_MAX:
+            site = self._world.random.choice(list(enterprise.controllers))
+            bsc = enterprise.add_server(Role.BSC, site)
+            self._begin(f"new BSC {bsc.name}", self._adding(bsc))
+
+    def add_site(self) -> None:
+        enterprise = self._enterprise
+        if not self.task and len(enterprise.servers) < _SERVERS_MAX:
+            site = enterprise.new_site()
+            psc = enterprise.add_server(Role.PSC, site)
+            self._begin(f"new site of {psc.name}", self._adding_site(site, psc))
+
+    def remove_bsc(self) -> None:
+        enterprise = self._enterprise
+        bscs = [bsc for site in enterprise.controllers for bsc in enterprise.bscs(site)]
+        if bscs and not self.task:
+            bsc = self._world.random.choice(bscs)
+            self._begin(f"BSC {bsc.name} leaves", self._removing(bsc))
+
+    def _begin(self, task: str, steps: Iterator[Step]) -> None:
+        self.task = task
+        self._world.counts[
+            task.split(maxsplit=1)[0] + (" moves" if " to " in task else " comes or goes")
+        ] += 1
+        self._world.note("operator", "begins: %s", task)
+        self._go_on(steps, next(steps))
+
+    def _go_on(self, steps: Iterator[Step], step: Step | None) -> None:
+        while step is not None and step():
+            step = next(steps, None)
+        if step is None:
+            self._world.note("operator", "done: %s", self.task)
+            self.task = ""
+            return
+        again = step
+        seconds = self._world.random.uniform(*_AGAIN_SECONDS)
+        self._world.after(seconds, lambda: self._go_on(steps, again))
+
+    # The steps of each task
+
+    def _moving_psc(self, site: UUID, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
+        enterprise = self._enterprise
+        yield lambda: self._stop_in_step(site, old, new)
+        yield lambda: self._name_controller(site, new)
+
+        enterprise.controllers[site] = new.name
+        old.role, old.psc_name, new.role = Role.BSC, new.name, Role.PSC
+        self._restart(old)
+        self._restart(new)
+        yield lambda: new.owns(site)
+        yield lambda: self._write_role(new, new)
+        yield lambda: self._write_role(new, old)
+        for bsc in enterprise.bscs(site):
+            bsc.psc_name = new.name
+            yield lambda: _follows(old, site, new)
+            yield lambda bsc=bsc: self._turn_to(bsc, site, new)  # type: ignore[misc]
+
+    def _moving_pec(self, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
+        enterprise = self._enterprise
+        yield lambda: self._name_pec(old, new)
+        yield lambda: _follows(new, ENTERPRISE_PARTITION, new)
+
+        enterprise.pec_name = new.name
+        for server in enterprise.servers.values():
+            server.pec_name = new.name
+        old.role, new.role = Role.PSC, Role.PEC
+        self._restart(old)
+        self._restart(new)
+        yield lambda: new.owns(ENTERPRISE_PARTITION)
+        yield lambda: self._write_role(new, new)
+        yield lambda: self._write_role(old, old)
+
+    def _adding(self, bsc: DirectoryServer) -> Iterator[Step]:
+        yield lambda: self._register(bsc)
+        bsc.start()
+
+    def _adding_site(self, site: UUID, psc: DirectoryServer) -> Iterator[Step]:
+        enterprise = self._enterprise
+        enterprise.controllers[site] = psc.name
+        yield lambda: self._create_site(site)
+        psc.start()
+        yield lambda: psc.owns(site)
+        yield lambda: self._register(psc)
+
+    def _removing(self, bsc: DirectoryServer) -> Iterator[Step]:
+        enterprise = self._enterprise
+        yield lambda: self._unregister(bsc)
+        bsc.crash()
+        bsc.is_kept_down = True
+        del enterprise.servers[bsc.name]
+
+    # Single steps
+
+    def _stop_in_step(self, site: UUID, old: DirectoryServer, new: DirectoryServer) -> bool:
+        """Stop the old PSC at a moment when the new one knows everything that it has decided."""
+        known, wanted = new.partition(site), old.partition(site)
+        if known is None or wanted is None or known.state != "NORMAL":
+            return False
+        if known.last != wanted.last or not wanted.is_own:
+            return False
+        old.crash()
+        old.is_kept_down = True
+        return True
+
+    def _name_controller(self, site: UUID, new: DirectoryServer) -> bool:
+        enterprise = self._enterprise
+        pec, name = enterprise.pec, (tables.SITE, enterprise.site_names[site])
+        if not pec.owns(ENTERPRISE_PARTITION):
+            return False
+        change = enterprise.change(pec, name, new.name, ENTERPRISE_PARTITION)
+        return change is not None and change.outcome is Outcome.DONE
+
+    def _name_pec(self, old: DirectoryServer, new: DirectoryServer) -> bool:
+        if _follows(old, ENTERPRISE_PARTITION, new):
+            return True  # the power failed before it could say so
+        engine = old.engine
+        if engine is None or not old.owns(ENTERPRISE_PARTITION):
+            return False
+        wanted = RequestedChange(UPDATE, DOMAIN, ENTERPRISE_PARTITION, [(E_PECNAME, new.name)])
+
+        def asked(_: object) -> DirectoryResult:
+            try:
+                is_done = engine.request(wanted).status == MqStatus.OK
+            except FalconMQError:  # the disk is full
+                is_done = False
+            return DirectoryResult.SUCCESS if is_done else DirectoryResult.GENERIC_ERROR
+
+        return old.ask(asked)[0] is DirectoryResult.SUCCESS
+
+    def _write_role(self, at: DirectoryServer, of: DirectoryServer) -> bool:
+        """Let the directory say what a server is."""
+        if not at.owns(at.site):
+            return False
+        row = {"identifier": of.identifier, "server_type": SERVER_TYPES[of.role]}
+        result, _ = at.ask(lambda there: there.write(tables.QUEUE_MANAGER, row))
+        return result is DirectoryResult.SUCCESS
+
+    def _turn_to(self, bsc: DirectoryServer, site: UUID, new: DirectoryServer) -> bool:
+        """A BSC that has not heard of its new PSC hears of it when it starts again."""
+        if not _follows(bsc, site, new) and bsc.is_up:
+            self._restart(bsc)
+        return _follows(bsc, site, new)
+
+    def _create_site(self, site: UUID) -> bool:
+        enterprise = self._enterprise
+        if not enterprise.pec.owns(ENTERPRISE_PARTITION):
+            return False
+        name = (tables.SITE, enterprise.site_names[site])
+        if enterprise.find(enterprise.pec, name) is not None:
+            return True
+        return enterprise.create_site(site).outcome is Outcome.DONE
+
+    def _register(self, server: DirectoryServer) -> bool:
+        enterprise = self._enterprise
+        psc = enterprise.psc(server.site)
+        if not psc.owns(server.site):
+            return False
+        return enterprise.register(server).outcome is Outcome.DONE
+
+    def _unregister(self, server: DirectoryServer) -> bool:
+        enterprise = self._enterprise
+        psc, name = enterprise.psc(server.site), (tables.QUEUE_MANAGER, server.name)
+        if not psc.owns(server.site):
+            return False
+        change = enterprise.delete(psc, name, server.site)
+        return change is None or change.outcome is Outcome.DONE
+
+    def _restart(self, server: DirectoryServer) -> None:
+        server.is_kept_down = False
+        server.crash()
+        server.start()
+
+
+def _follows(server: DirectoryServer, partition: UUID, authority: DirectoryServer) -> bool:
+    known = server.partition(partition)
+    return known is not None and known.authority == authority.name
