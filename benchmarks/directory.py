@@ -1,41 +1,48 @@
-"""The directory: registration of many queues, and look-ups, on both back ends.
+"""The directory: registration of many queues, and look-ups, on all back ends.
 
     register   create 10,000 public queues: all in one call, and one by one
     by path    read a queue by its path name, a few attributes
     by GUID    read a queue by its GUID, all attributes
     of one     list the queues of one queue manager out of ten
 
-The embedded directory is in a store with full durability; LDAP is Debian's slapd on loopback, on
-the same machine, with its database in full durability as well. Beside each rate stands the
-processor time of this process for one object, which a busy machine changes less. Needs slapd for
-the second column: tools/install-slapd.sh installs it.
+The embedded directory is in a store with full durability; remote is the same in another process,
+over its HTTP API on loopback; LDAP is Debian's slapd on loopback, with its database in full
+durability as well. Beside each rate stands the processor time of this process for one object, which
+a busy machine changes less. Needs slapd for the last column: tools/install-slapd.sh installs it.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 
 from rich.console import Console
 from rich.table import Table
 
+from falconmq.client.remote_directory import RemoteDirectory
 from falconmq.clock import SystemClock
 from falconmq.directory.base import DirectoryBase
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.ldap_directory import LdapDirectory
 from falconmq.directory.ldap_settings import LdapSettings
 from falconmq.directory.queries import find_all
+from falconmq.embedded.manager import start_engine
+from falconmq.manager.core import Settings
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.states import DirectoryResult
+from falconmq.service.access import Role
 from falconmq.store import LmdbStore
 from tests.directory.slapd import ADMINISTRATOR, DOMAIN, PASSWORD, Slapd, find_slapd
+from tests.service.ports import HttpManager
 
 MACHINES = 10
 COLUMNS = ("label", "queue_manager_identifier")
@@ -45,6 +52,30 @@ COLUMNS = ("label", "queue_manager_identifier")
 def embedded(place: Path) -> Iterator[DirectoryBase]:
     with LmdbStore(place) as store:
         yield EmbeddedDirectory(store, SystemClock(), Random(1))
+
+
+@contextmanager
+def remote(place: Path) -> Iterator[DirectoryBase]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    server = context.Process(target=serve, args=(place, theirs))
+    server.start()
+    try:
+        directory = RemoteDirectory(*ours.recv())
+        yield directory
+        directory.close()
+    finally:
+        ours.send(None)
+        server.join()
+
+
+def serve(place: Path, caller: Connection) -> None:
+    """Another queue manager: it says where it is, and goes when it is told to."""
+    with LmdbStore(place) as store:
+        engine = start_engine(store, Settings(computer_name="SERVER"))
+        with HttpManager(place, engine=engine) as manager:
+            caller.send(([manager.url], manager.token(Role.DIRECTORY)))
+            caller.recv()
 
 
 @contextmanager
@@ -124,7 +155,7 @@ def main() -> int:
     parser.add_argument("--reads", type=int, default=2_000)
     options = parser.parse_args()
     columns: dict[str, dict[str, str]] = {}
-    back_ends = {"embedded": embedded}
+    back_ends = {"embedded": embedded, "remote (HTTP)": remote}
     if find_slapd() is None:
         sys.stderr.write("no slapd: LDAP is left out; tools/install-slapd.sh installs one\n")
     else:

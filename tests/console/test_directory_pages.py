@@ -62,7 +62,7 @@ def test_entries_are_found_and_looked_at(
 ) -> None:
     operator.goto(site.url)
     operator.get_by_role("link", name="Directory").click()
-    rows = operator.locator("main table tbody tr")
+    rows = operator.get_by_role("region", name="Entries").locator("tbody tr")
     # queue managers come first, with the names of their sites, a page at a time
     expect(rows).to_have_count(PAGE)
     expect(rows.first).to_contain_text("sales00")

@@ -192,7 +192,7 @@ def test_a_transaction_is_aborted_and_its_messages_are_back(
     row.get_by_role("button", name="Abort").click()
     operator.get_by_role("dialog").get_by_role("button", name="Abort").click()
     expect(operator.get_by_role("status")).to_contain_text("is aborted")
-    assert site.manager.queue(name).peek(timeout=5).text == "held"
+    assert site.manager.queue(name).peek(timeout=30).text == "held"
 
 
 async def _begin(site: Site, name: str) -> str:

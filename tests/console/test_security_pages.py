@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from falconmq.manager.memory_directory import MemoryDirectory
 from falconmq.security.key_store import KeyStore
 from falconmq.service.console.drawing import queue_link
 from falconmq.service.requests.audit import Wanted
@@ -151,6 +152,20 @@ def test_keys_and_certificates_are_shown_without_their_private_halves(
             assert f"{number:x}" not in page.lower()
             assert str(number) not in page
     assert "PRIVATE" not in page
+
+
+def test_the_page_says_whether_the_directory_has_the_keys(
+    site: Site, boss: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "falconmq key export" in boss.get("/keys")
+    monkeypatch.setattr(site.control.engine.core, "directory", MemoryDirectory())
+    assert "The directory has them" in boss.get("/keys")
+    publisher = site.control.key_publisher
+    monkeypatch.setattr(publisher, "_wanted", (b"", b""))
+    monkeypatch.setattr(publisher, "problem", "it is <away>")
+    page = boss.get("/keys")
+    assert "not published" in page
+    assert "it is &lt;away&gt;" in page
 
 
 def test_the_audit_log_is_filtered_and_paged(site: Site, boss: LogIn, queue_name: str) -> None:

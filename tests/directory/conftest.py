@@ -1,4 +1,4 @@
-"""Directories to test: in memory, in a store on disk, and in a real LDAP server."""
+"""Directories to test: in memory, in a store on disk, in LDAP, and at another queue manager."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Final
 
 import pytest
 
+from falconmq.client.remote_directory import RemoteDirectory
 from falconmq.clock import VirtualClock
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.ldap_directory import LdapDirectory
 from falconmq.directory.ldap_settings import LdapSettings
+from falconmq.service.access import Role
 from falconmq.store import Durability, LmdbStore, MemoryStore
 from tests.directory.slapd import ADMINISTRATOR, DOMAIN, PASSWORD, ROOT, Slapd, find_slapd
 from tests.directory.worlds import World
+from tests.service.ports import HttpManager
 
 _numbers: Final = count(1)
 
@@ -41,13 +44,30 @@ def ldap(slapd: Slapd) -> Iterator[World]:
     world.directory.close()
 
 
-@pytest.fixture(params=["memory", "store", "ldap"])
+@pytest.fixture(scope="session")
+def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpManager]:
+    """Another queue manager; which directory it serves is the business of each test."""
+    with HttpManager(tmp_path_factory.mktemp("neighbour")) as manager:
+        yield manager
+
+
+@pytest.fixture
+def remote(neighbour: HttpManager) -> Iterator[World]:
+    clock = VirtualClock()
+    neighbour.app.state.directory = EmbeddedDirectory(MemoryStore(), clock, Random(1))
+    token = neighbour.token(Role.DIRECTORY, name=f"neighbour{next(_numbers)}")
+    world = World(RemoteDirectory([neighbour.url], token), clock, DOMAIN)
+    yield world.begin()
+    world.directory.close()
+
+
+@pytest.fixture(params=["memory", "store", "ldap", "remote"])
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     """An enterprise with nothing in it, in each back end."""
-    if request.param == "ldap":
-        yield request.getfixturevalue("ldap")
+    if request.param in ("ldap", "remote"):
+        yield request.getfixturevalue(request.param)
         return
     if request.param == "memory":
         yield embedded_world(MemoryStore())

@@ -438,6 +438,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("QueueManager", {"computer_name": "beta"}),
     ("QueueManager", {"computer_name": "beta", "site_identifiers": []}),
     ("Site", {"name": ""}),
+    ("Site", {"name": "half a \ud800"}),
     ("Site", {}),
     ("RoutingLink", {"actual_cost": 1}),
     ("User", {"security_identifier": SID}),
@@ -554,6 +555,70 @@ def test_a_distribution_list_stands_for_all_its_queues(world: World) -> None:
     assert world.directory.resolve_distribution_list(outer_name)[0] is GENERIC
     unknown = DistributionListFormatName(uuid4())
     assert world.directory.resolve_distribution_list(unknown)[0] is NOT_FOUND
+
+
+def pages(world: World, filters: Any, attributes: Any, limit: int) -> list[list[Any]]:
+    """All pages of a query, from the first to the last."""
+    found, after = [], None
+    for _ in range(20):
+        result, page = world.directory.page("Queue", filters, attributes, after, limit)
+        assert result is SUCCESS, world.directory.last_problem
+        assert len(page.rows) <= limit
+        found.append(list(page.rows))
+        if page.next is None:
+            return found
+        after = page.next
+    raise AssertionError("there is no end")
+
+
+def test_pages_hold_every_object_once_in_the_order_of_guids(world: World) -> None:
+    # given queues of two queue managers
+    for computer in ("alpha", "beta"):
+        world.add_machine(computer)
+        world.directory.create_many("Queue", [{"path_name": f"{computer}\\{n}"} for n in range(5)])
+    everything = {row["identifier"]: row for row in find_all(world.directory, "Queue")}
+    # when they are asked for three at a time: all, by an index, by another attribute
+    for filters, count in (
+        ((), 10),
+        ([where("computer_name", "=", "BETA")], 5),
+        ([where("label", "=", "")], 10),
+        ([where("quota_kilobytes", "=", 7)], 0),
+    ):
+        found = [row for page in pages(world, filters, None, 3) for row in page]
+        # then each comes once, whole, in order
+        assert len(found) == count
+        assert found == sorted(found, key=lambda row: row["identifier"])
+        assert all(row == everything[row["identifier"]] for row in found)
+    assert [len(page) for page in pages(world, (), None, 5)] == [5, 5]
+    (only,) = pages(world, (), ("label",), 100)
+    assert all(set(row) == {"identifier", "label"} for row in only)
+
+
+def test_nothing_comes_behind_the_only_one(world: World) -> None:
+    world.add_machine("alpha")
+    queue = world.add("Queue", path_name=r"alpha\a")
+    place = world.get("Queue", "identifier", queue)["full_path"]
+    before, behind = UUID(int=queue.int - 1), queue
+    for filters in (
+        equals("identifier", queue),
+        equals("full_path", place),
+        equals("path_name", r"alpha\a"),
+    ):
+        for after, count in ((None, 1), (before, 1), (behind, 0)):
+            result, page = world.directory.page("Queue", filters, None, after, 1)
+            assert result is SUCCESS
+            assert (len(page.rows), page.next) == (count, None)
+
+
+def test_a_page_of_what_cannot_be_asked_is_refused(world: World) -> None:
+    for type_name, filters, attributes in (
+        ("Planet", (), None),
+        ("Queue", [where("colour", "=", "red")], None),
+        ("Queue", (), ("colour",)),
+    ):
+        result, page = world.directory.page(type_name, filters, attributes, None, 1)
+        assert (result, page.rows, page.next) == (GENERIC, [], None)
+        assert world.directory.last_problem is not None
 
 
 def test_many_objects_are_created_together(world: World) -> None:

@@ -23,6 +23,7 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import AccessType, DirectoryResult, QueuePrivacy, ShareMode
 from falconmq.manager.storing import enqueue_message
 from falconmq.wire.change_notification import NotificationEvent as Event
+from falconmq.wire.message_class import MessageClass
 from tests.directory.notifications import (
     QUEUE,
     Listener,
@@ -35,7 +36,15 @@ from tests.directory.notifications import (
     updates,
 )
 from tests.manager.directories import make_integrated_core
-from tests.manager.helpers import COMPUTER, IDENTIFIER, STRANGER, commit, given_queue, make_core
+from tests.manager.helpers import (
+    COMPUTER,
+    IDENTIFIER,
+    STRANGER,
+    commit,
+    given_queue,
+    make_core,
+    record_events,
+)
 from tests.manager.helpers import message as make_message
 
 NORMAL = ReceivingSettings()
@@ -145,12 +154,15 @@ def test_a_deletion_is_believed_when_the_directory_says_so() -> None:  # T3, T33
     assert listener.known() is queue
     assert queue.properties.label == "still here"
     assert listener.refusals() == {Refusal.STILL_IN_DIRECTORY.value: 1}
-    # when it is really gone, then it goes here as well, with its messages
-    enqueue_message(listener.core, queue, make_message(b"1"))
+    # when it is really gone, then it goes here as well, with its messages, whose senders hear why
+    for number in range(5):
+        enqueue_message(listener.core, queue, make_message(str(number).encode()))
+    events = record_events(listener.core)
     del listener.directory.rows["Queue"][QUEUE]
     listener.hear(text(Event.QUEUE_DELETED))
     assert listener.queue() is None
     assert queue.is_deleted
+    assert events.reasons.count(MessageClass.NACK_Q_DELETED) == 5
 
 
 @pytest.mark.requirement("CN-3.2.5.2-13", "CN-3.2.5.2-15")

@@ -253,6 +253,21 @@ def test_nobody_is_told_of_our_own_objects_and_of_private_queues(
     assert core.outgoing == {}
 
 
+@pytest.mark.parametrize("is_directory_service", [False, True])
+def test_foreign_systems_are_told_nothing(
+    caplog: pytest.LogCaptureFixture, is_directory_service: bool
+) -> None:
+    core, client = make_client(SendingSettings(is_directory_service=is_directory_service))
+    directory = core.directory
+    assert isinstance(directory, MemoryDirectory)
+    owner = QueueManager(OWNER, computer_name="OWNER", foreign_system=True)
+    directory.rows["QueueManager"][OWNER]["foreign_system"] = True
+    assert client.tell(Op.QUEUE_CREATION, their_queue(core)) is Told.FOREIGN
+    assert client.tell(Op.QUEUE_MANAGER_UPDATE, owner) is Told.FOREIGN
+    assert core.outgoing == {}
+    assert not caplog.records
+
+
 def test_whom_nobody_can_be_found_for_is_counted_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

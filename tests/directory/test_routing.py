@@ -124,9 +124,11 @@ def test_somebody_unknown_is_looked_for_once_a_minute_at_most() -> None:
     directory = two_sites()
     core, router = started(directory)
     add_machine(directory, "NEW", [guid("P")])
-    assert hosts(router, "NEW") == []  # the map was read just now
+    assert hosts(router, "NEW") == ["p-gate.example.com"]  # at once, for nobody was looked for yet
+    add_machine(directory, "NEWER", [guid("P")])
+    assert hosts(router, "NEWER") == []
     pass_time(core, RETRY_SECONDS)
-    assert hosts(router, "NEW") == ["p-gate.example.com"]
+    assert hosts(router, "NEWER") == ["p-gate.example.com"]
     # when names are invented, then the directory has its peace
     before = router.map
     for number in range(20):

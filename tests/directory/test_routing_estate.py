@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+import pytest
+
 from falconmq.directory.notification import ReceivingSettings, Refusal
 from falconmq.directory.notification_receiving import ChangeNotificationServer
 from falconmq.directory.notification_sending import (
@@ -130,6 +132,7 @@ def test_a_public_queue_is_found_in_another_site_and_while_the_directory_is_away
     assert bodies(orders) == [b"one", b"two"]
 
 
+@pytest.mark.requirement("CN-1.6-04")
 def test_a_notification_reaches_an_owner_in_another_site() -> None:  # T27
     world = make_enterprise()
     ann, cem = world.nodes["ANN"], world.nodes["CEM"]

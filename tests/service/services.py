@@ -20,7 +20,7 @@ from falconmq.store import MemoryStore
 from falconmq.transport.settings import PORT, TransportSettings
 
 ORDERS = r".\private$\orders"
-PATIENCE = 20.0  # seconds until a test gives up
+PATIENCE = 60.0  # seconds until a test gives up
 _T = TypeVar("_T")
 _numbers = itertools.count(11)
 

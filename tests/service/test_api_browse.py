@@ -347,7 +347,7 @@ async def _delete_one_that_asked_for_news() -> int:
         await orders.send(message)
         found = await orders.peek(timeout=0)
         await delete_message(Control(manager), ORDERS, str(found.lookup_id))
-        told = await acks.receive(timeout=5)
+        told = await acks.receive(timeout=30)
         assert told.correlation_id == message.id
         return told.message_class
 

@@ -63,6 +63,35 @@ def test_objects_are_created_found_changed_and_deleted(boss: httpx.Client) -> No
     assert boss.get(at("queue", guid)).status_code == 404
 
 
+def test_sites_and_queue_managers_may_be_named_where_their_guids_belong(
+    boss: httpx.Client,
+) -> None:
+    sites = [
+        post(boss, "site", name=name).json()["attributes"]["identifier"]
+        for name in ("Hamburg", "Rome, Italy", "Oslo")
+    ]
+    gate = post(boss, "queue-manager", computer_name="gate", site_identifiers="hamburg, OSLO")
+    assert gate.json()["attributes"]["site_identifiers"] == [sites[0], sites[2]]
+    guid = gate.json()["attributes"]["identifier"]
+    ends = {"site1_identifier": "Hamburg", "site2_identifier": "Rome, Italy"}
+    link = post(boss, "routing-link", **ends, actual_cost=1, site_gate_identifiers=["GATE"])
+    made = link.json()["attributes"]
+    assert [made["site1_identifier"], made["site2_identifier"]] == sites[:2]
+    assert made["site_gate_identifiers"] == [guid]
+    change = {"out_routing_server_identifiers": f"gate,{guid}", "site_identifiers": [sites[1]]}
+    changed = boss.patch(at("queue-manager", "gate"), json={"attributes": change})
+    assert changed.json()["attributes"]["out_routing_server_identifiers"] == [guid, guid]
+    assert changed.json()["attributes"]["site_identifiers"] == [sites[1]]
+    cleared = {"attributes": {"site_gate_identifiers": ""}}
+    none = boss.patch(at("routing-link", made["identifier"]), json=cleared)
+    assert none.json()["attributes"]["site_gate_identifiers"] == []
+    for name, value in (("site_identifiers", "Nowhere"), ("in_routing_server_identifiers", "no")):
+        wrong = boss.patch(at("queue-manager", "gate"), json={"attributes": {name: value}})
+        assert wrong.status_code == 404
+        assert value in wrong.text
+        assert "falconmq directory list" in wrong.json()["hint"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "attributes", "code", "words"),
     [

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from fastapi.routing import APIRoute
 
 from falconmq import aio
 from falconmq.embedded.manager import start_engine
@@ -18,10 +17,7 @@ from falconmq.errors import ResourceError
 from falconmq.manager.core import Settings
 from falconmq.service.access import Role
 from falconmq.service.access.administration import NAMES, action_of
-from falconmq.service.access.roles import Required
-from falconmq.service.api import create_app
 from falconmq.service.configuration import HttpSection
-from falconmq.service.console import app as console
 from falconmq.service.daemon import Service, _reload_when_asked
 from falconmq.service.readiness import Readiness
 from falconmq.service.requests import audit
@@ -250,39 +246,6 @@ def test_a_running_service_writes_down_commands_and_signals(tmp_path: Path) -> N
         assert done.out.strip() not in repr(made)
 
     run(main())
-
-
-def _roles(route: APIRoute) -> set[Role]:
-    found: set[Role] = set()
-    waiting = [route.dependant]
-    while waiting:
-        dependant = waiting.pop()
-        if isinstance(dependant.call, Required):
-            found |= set(dependant.call.roles)
-        waiting += dependant.dependencies
-    return found
-
-
-def test_every_route_that_administers_is_in_the_table() -> None:
-    engine, _ = clocked_engine()
-    manager = aio.QueueManager(engine)
-    app = create_app(manager)
-    missing = [
-        f"{method} {route.path}"
-        for route in app.routes
-        if isinstance(route, APIRoute) and Role.MANAGE in _roles(route)
-        for method in (route.methods or set()) - {"GET", "HEAD"}
-        if action_of(method, route.path.replace("{lookup_id}", "7")) is None
-    ]
-    asyncio.run(manager.close())
-    missing += [
-        f"{method} {path}"
-        for method, path, _, role in console._PAGES
-        if method == "POST"
-        and role is Role.MANAGE
-        and action_of(method, path.replace("{lookup_id}", "7")) is None
-    ]
-    assert missing == []
 
 
 @pytest.mark.parametrize(

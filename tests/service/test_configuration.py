@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from falconmq.manager.states import QueuePrivacy
+from falconmq.names import QueueKind
 from falconmq.service.configuration import (
     Configuration,
     HistorySection,
@@ -259,7 +260,7 @@ def test_all_mistakes_are_found_at_once(tmp_path: Path) -> None:
     file = tmp_path / "falconmq.toml"
     file.write_text(
         "[transprot]\n[manager]\nport = 0\nbnd = 1\n[http]\nport = 'x'\n[[computers]]\nid = 7\n"
-        "[[queues]]\nname = 'orders'\n[[queues]]\nname = '.\\private$\\a'\nquota_kilobytes = -1\n"
+        "[[queues]]\nname = '.orders'\n[[queues]]\nname = '.\\private$\\a'\nquota_kilobytes = -1\n"
         "journaling = 3\nlable = 'x'\n",
         "utf-8",
     )
@@ -425,7 +426,7 @@ def test_declared_queues_have_what_is_given_and_nothing_else(loaded: Loader) -> 
     ("text", "problem"),
     [
         ("label = 'x'", "queues[1].name is missing; it must be the path name"),
-        ("name = 'orders'", "queues[1].name is 'orders'; it must be the path name"),
+        ("name = '.orders'", "queues[1].name is '.orders'; it must be the path name"),
         (r"name = 'OTHER\private$\a'", r"it must be the path name of a queue of ours"),
         (r"name = '.\private$\a;journal'", r"it must be the path name of a queue of ours"),
         (r"name = '.\system$;deadletter'", r"it must be the path name of a queue of ours"),
@@ -438,6 +439,11 @@ def test_declared_queues_have_what_is_given_and_nothing_else(loaded: Loader) -> 
 )
 def test_a_wrong_declaration_is_refused(loaded: Loader, text: str, problem: str) -> None:
     assert problem in str(refusal(loaded, f"[[queues]]\n{text}\n"))
+
+
+def test_a_plain_name_declares_a_public_queue(loaded: Loader) -> None:
+    (queue,) = loaded("[[queues]]\nname = 'orders'\n").queues
+    assert (str(queue.name), queue.name.kind) == (r".\orders", QueueKind.PUBLIC)
 
 
 def test_the_example_is_a_file_that_means_the_defaults(loaded: Loader) -> None:

@@ -353,7 +353,7 @@ def test_a_transactional_message_keeps_its_place_from_queue_to_queue() -> None:
             assert {event.destination for event in (*queued, *arrived)} == {str(far.format_name)}
             assert {event.detail for event in delivered} == {there.configuration.manager.bind}
             for _ in range(3):
-                await (await there.manager.queue(LEDGER)).receive(timeout=5)
+                await (await there.manager.queue(LEDGER)).receive(timeout=30)
             await until(lambda: len(stored(here, EventKind.TOLD)) == 3)
             told = stored(here, EventKind.TOLD)
             assert sorted(place(event)[:2] for event in told) == sorted(numbers)
@@ -428,7 +428,7 @@ class Load:
     def _receive(self) -> None:
         with ControlClient(self._data / CONTROL_SOCKET) as client, suppress(UnreachableError):
             while True:
-                got = client.receive_packets(ORDERS, count=3, timeout=5)
+                got = client.receive_packets(ORDERS, count=3, timeout=30)
                 self.received.update(str(message.id) for message in got)
                 if len(self.received) > 100:
                     self.is_busy.set()

@@ -174,6 +174,44 @@ def test_a_certificate_of_another_authority_is_refused_until_that_is_trusted(
     port.do(_reloaded(port))
     # then the connection stands, and nobody is known by that certificate
     assert get(port, context_of(files, "mallory"), "/queues").status_code == 401
+    # and when the other authority is taken out again, its certificates end connections again
+    callers.write_bytes((files / "ours.pem").read_bytes())
+    with port.client("", verify=context_of(files, "mallory")) as before:
+        before.get("/api/v1/queues")
+        port.do(_reloaded(port))
+        assert before.get("/api/v1/queues").status_code == 401  # a connection that stands, stays
+    with pytest.raises((httpx.ReadError, httpx.ConnectError, httpx.RemoteProtocolError)):
+        get(port, context_of(files, "mallory"), "/queues")
+    assert get(port, context_of(files, "anna"), "/queues").status_code == 200
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_that_is_taken_up_again_proves_nothing_about_authorities_of_now(
+    port: HttpManager, files: Path, version: ssl.TLSVersion
+) -> None:
+    context = context_of(files, "anna")
+    context.minimum_version = context.maximum_version = version
+    first, session, reused = _asked(port, context, None)
+    assert (first, reused) == (b"200", False)
+    # when the files are read again, and the caller goes on with its session
+    port.do(_reloaded(port))
+    again, _, reused = _asked(port, context, session)
+    # then it has to show its certificate again, or is nobody
+    assert (again, reused) in ((b"401", True), (b"200", False))
+
+
+def _asked(
+    port: HttpManager, context: ssl.SSLContext, session: ssl.SSLSession | None
+) -> tuple[bytes, ssl.SSLSession | None, bool | None]:
+    """The code of an answer, the session to take up again, and whether one was taken up."""
+    request = b"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with (
+        port.connect() as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+    ):
+        connection.sendall(request)
+        answer = connection.recv(65536)
+        return answer.split(b" ")[1], connection.session, connection.session_reused
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])

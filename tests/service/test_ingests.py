@@ -140,7 +140,7 @@ def test_who_waits_for_a_message_gets_it_with_the_commit(
     part = stage(controlled, 0, "a")
     with controlled.client() as client:
         commit(api, 0, part)
-        assert [message["text"] for message in client.receive(ORDERS, timeout=5)] == ["a"]
+        assert [message["text"] for message in client.receive(ORDERS, timeout=30)] == ["a"]
 
 
 def test_a_part_may_come_in_many_requests_and_each_of_them_twice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import os
@@ -26,6 +27,7 @@ from falconmq.service.backup import Backup
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection
 from falconmq.service.daemon import Service, serve
 from falconmq.service.restore import restore
+from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory
 from tests.security import known
 from tests.service.asking import Api
@@ -159,6 +161,27 @@ def test_what_makes_no_certificate_is_refused(
     answer = api.post(path, content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == code
     assert api.get("/certificates").json() == {"certificates": []}
+
+
+def test_a_private_key_is_taken_over_the_control_socket_only(
+    api: httpx.Client, port: HttpManager, tmp_path: Path
+) -> None:
+    key = base64.b64encode(b"-----BEGIN PRIVATE KEY-----").decode()
+    given = {"user": ANNA, "certificate": "", "key": key}
+    answer = api.post("/certificates/register", json=given)
+    assert answer.status_code == 403
+    assert "does not travel" in answer.json()["detail"]
+    assert not (tmp_path / "certificates.json").exists()
+    # from the owner it is looked at
+    server, socket = ControlServer(), tmp_path / "control.sock"
+    port.do(lambda: server.start(socket, port.app))
+    try:
+        owner = Api(socket)
+        for bad, says in ((given, "no private key"), ({**given, "key": "?"}, "no base64")):
+            code, _, text = owner.refused("POST", "/certificates/register", bad)
+            assert (code, says in text) == (400, True)
+    finally:
+        port.do(server.stop)
 
 
 def test_nobody_but_managers_may_ask(port: HttpManager) -> None:

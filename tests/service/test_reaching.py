@@ -25,11 +25,11 @@ def test_a_queue_manager_that_answers() -> None:
         async with serving(ping_answered=True, ping_port=port) as service:
             address = service.configuration.manager.bind
             where = Where(uuid4(), loopback(), PORT, port)
-            ((reached,), problem) = await reach(address, where, 5.0)
+            ((reached,), problem) = await reach(address, where, 30.0)
             assert (reached.ping, reached.tcp, problem) == ("welcome", "connected", "")
             assert reached.ping_seconds is not None
             assert reached.tcp_seconds is not None
-            assert 0 < reached.tcp_seconds < 5
+            assert 0 < reached.tcp_seconds < 30
 
     run(main())
 
@@ -48,7 +48,7 @@ def test_a_queue_manager_that_is_full_refuses_the_ping() -> None:
 def test_nobody_is_there() -> None:
     async def main() -> None:
         address = loopback()
-        found = await answer(f" {address} ", Where(uuid4()), 0.5)
+        found = await answer(f" {address} ", Where(uuid4()), 2.0)
         assert found["host"] == address
         assert found["is_reachable"] is False
         (reached,) = found["addresses"]

@@ -13,7 +13,7 @@ from falconmq.service.readiness import Readiness
 
 def listener(address: str) -> socket.socket:
     receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    receiver.settimeout(5)
+    receiver.settimeout(60)
     receiver.bind(address)
     return receiver
 

@@ -80,7 +80,7 @@ def test_a_message_is_one_trace_on_two_queue_managers() -> None:
             away = await here.service.manager.queue(direct(there.service))
             await away.send(message := Message("hello"))
             sent, transfer = await here.span("send"), await here.span("transfer")
-            await orders.receive(timeout=5)
+            await orders.receive(timeout=30)
             received = await there.span("receive")
             assert message.id is not None
             source, number = bytes(message.id[:16]), message.id.ordinal

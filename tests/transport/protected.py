@@ -18,8 +18,9 @@ from falconmq.manager.record import StoredMessage
 from falconmq.names import parse_format_name
 from falconmq.security.body_encryption import Sender, encrypt_body
 from falconmq.security.caches import SendSymmetricKeyCache
-from falconmq.security.certificates import sign_certs
+from falconmq.security.certificates import registered_as, sign_certs
 from falconmq.security.keys import ManagerKeys, public_keys
+from falconmq.security.problems import RegistryAwayError
 from falconmq.security.providers import ADVANCED, BASE, ENHANCED, Provider
 from falconmq.security.rsa import RsaKeyPair, RsaPublicKey
 from falconmq.security.session_keys import EncryptionSettings
@@ -37,7 +38,7 @@ from falconmq.wire.message_properties_header import (
 from falconmq.wire.public_keys import PublicKeys
 from falconmq.wire.sid import Sid
 from falconmq.wire.user_message import UserMessage
-from falconmq.wire.user_sign_certs import UserSignCerts
+from falconmq.wire.user_sign_certs import UserSignCert
 from tests.security import known
 from tests.transport.estate import Node, bodies
 from tests.transport.raw_peer import ACKS, RawPeer, routed_estate
@@ -65,20 +66,31 @@ class Registered:
     users: dict[Sid, list[bytes]] = field(default_factory=dict)
     principals: dict[Sid, Principal] = field(default_factory=dict)
     asked: int = 0
+    away: RegistryAwayError | None = None  # nobody can say anything now
+    renewed: PublicKeys | None = None  # what queue managers sign with since lately
     version: int = 0
 
     def keys_of(self, queue_manager: UUID) -> Mapping[Provider, RsaPublicKey] | None:
+        if self.away is not None:
+            raise self.away
         return self.keys.get(queue_manager)
 
-    def signing_keys_of(self, queue_manager: UUID) -> PublicKeys | None:
+    def signing_keys_of(self, queue_manager: UUID, *, again: bool = False) -> PublicKeys | None:
+        if self.away is not None:
+            raise self.away
+        if again:
+            return self.renewed
         return public_keys(PUBLIC) if queue_manager in self.keys else None
 
     def name_of(self, queue_manager: UUID) -> str:
         return self.names.get(queue_manager, "")
 
-    def certificates_of(self, user: Sid) -> UserSignCerts:
+    def find_certificate(self, user: Sid, certificate: bytes) -> UserSignCert | None:
         self.asked += 1
-        return sign_certs((bytes(16), data) for data in self.users.get(user, ()))
+        if self.away is not None:
+            raise self.away
+        registered = sign_certs((bytes(16), data) for data in self.users.get(user, ()))
+        return registered_as(certificate, registered)
 
     def principal_of(self, user: Sid) -> Principal:
         return self.principals.get(user) or Principal(str(user), user)

@@ -53,6 +53,12 @@ class LiveRouter:
     def get_next_hops(self, queue_manager: UUID) -> Sequence[NextHopName]:
         return self._now().get_next_hops(queue_manager)
 
+    def connector_site(self, queue_manager: UUID) -> UUID | None:
+        return self._now().connector_site(queue_manager)
+
+    def is_foreign(self, queue_manager: UUID) -> bool:
+        return self._now().is_foreign(queue_manager)
+
     def _now(self) -> StaticRouter:
         return StaticRouter(self._estate.hosts, self._estate.routes)
 

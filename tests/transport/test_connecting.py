@@ -45,6 +45,12 @@ class Ways:
         self.asked_hops.append(queue_manager)
         return self.hops
 
+    def connector_site(self, queue_manager: UUID) -> UUID | None:
+        return None
+
+    def is_foreign(self, queue_manager: UUID) -> bool:
+        return False
+
 
 FAR = str(PrivateFormatName(UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8"), 7))
 

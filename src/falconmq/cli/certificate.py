@@ -14,7 +14,7 @@ import typer
 from falconmq.cli.connection import service
 from falconmq.cli.key import read_file
 from falconmq.cli.options import JsonOption, Place
-from falconmq.cli.problems import CommandError
+from falconmq.cli.problems import CommandError, WrongUsageError
 from falconmq.cli.tables import local_time, print_json, print_table
 from falconmq.cli.token import seconds
 from falconmq.client.control import ControlClient
@@ -28,8 +28,8 @@ Examples:
 REGISTER_EPILOG = """\b
 Examples:
   falconmq certificate register S-1-5-21-7-8-9-1001 anna.pem
-  falconmq certificate register S-1-5-21-7-8-9-1001 anna.cer
-  falconmq certificate register S-1-5-21-7-8-9-1001 - < anna.pem
+  falconmq certificate register S-1-5-21-7-8-9-1001 anna.cer --key anna.key
+  falconmq certificate register S-1-5-21-7-8-9-1001 anna.p12 --key anna.p12 --password-file secret
 """
 LIST_EPILOG = """\b
 Examples:
@@ -95,17 +95,45 @@ def register(
         ),
     ],
     place: Place,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="KEYFILE",
+            help="Its private key, to sign with here: PEM, DER or PKCS#12. It goes into the data "
+            "directory of this computer, and never to another.",
+            show_default=False,
+        ),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file whose first line is the password of the key.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Believe signatures that are made with the key of this certificate to be those of a user."""
-    text = _as_text(file, read_file(file))
+    """Believe signatures that are made with the key of this certificate to be those of a user.
+
+    With --key the user can sign messages with it here: falconmq send --certificate.
+    """
+    if password_file is not None and key is None:
+        raise WrongUsageError("--password-file without a key", "the key is named with --key")
+    asked: Json = {"user": user}
+    if key is None:
+        asked["certificate"] = _as_text(file, read_file(file))
+    else:
+        asked.update(_with_key(place, file, key, password_file))
     with service(place) as client:
-        asked: Json = {"user": user, "certificate": text}
         made: Json = client.request("POST", "/certificates/register", asked)
     if as_json:
         print_json(made)
     else:
-        sys.stdout.write(f"registered {made['id']} ({made['subject']}) for {_user(made)}\n")
+        with_key = " with its key" if made["signs"] else ""
+        name = f"{made['id']} ({made['subject']})"
+        sys.stdout.write(f"registered {name}{with_key} for {_user(made)}\n")
     return 0
 
 
@@ -122,7 +150,7 @@ def list_certificates(place: Place, as_json: JsonOption = False) -> int:
                 (
                     each["id"],
                     _user(each),
-                    each["kind"],
+                    _kind(each),
                     str(each["bits"]),
                     "expired" if each["expired"] else local_time(each["expires"]),
                     each["subject"],
@@ -147,7 +175,7 @@ def remove(
     place: Place,
     as_json: JsonOption = False,
 ) -> int:
-    """Forget a certificate, and the key of one that was made here."""
+    """Forget a certificate, and its private key if that is here."""
     with service(place) as client:
         listed: list[Json] = client.request("GET", "/certificates")["certificates"]
         wanted = identifier.lower() or "?"  # nothing is the beginning of everything
@@ -167,18 +195,50 @@ def remove(
 def certificate_named(client: ControlClient, which: str) -> str:
     """The certificate to sign with that somebody means, as the API takes it: base64 of its DER."""
     listed: list[Json] = client.request("GET", "/certificates")["certificates"]
-    found = [
-        each
-        for each in listed
-        if each["kind"] == "internal" and which in (each["id"], each["user"], each["name"])
-    ]
+    found = [each for each in listed if each["signs"] and _is_named(each, which)]
     if not found:
         raise CommandError(
             f"there is no certificate {which} to sign with",
-            "falconmq certificate list shows them; those made here have kind internal",
+            "falconmq certificate list shows them: those that sign have their key here",
         )
-    data = ssl.PEM_cert_to_DER_cert(found[0]["certificate"])
+    internal = [each for each in found if each["kind"] == "internal"]  # a user has one at most
+    if len(found) > 1 and len(internal) != 1:
+        raise CommandError(
+            f"{len(found)} certificates are called {which}",
+            "name one by its id or its fingerprint; see: falconmq certificate list --json",
+        )
+    data = ssl.PEM_cert_to_DER_cert((internal or found)[0]["certificate"])
     return base64.b64encode(data).decode("ascii")
+
+
+def _is_named(certificate: Json, which: str) -> bool:
+    """By its id, its user, the user's name, its subject or its fingerprint, with or without `:`."""
+    names = [certificate[name] for name in ("id", "user", "name", "subject")]
+    return which in names or which.replace(":", "").lower() == certificate["fingerprint"]
+
+
+def _with_key(place: Place, file: Path, key: Path, password_file: Path | None) -> Json:
+    """What is asked for with a private key, which is read only if it stays on this computer."""
+    if place.with_environment().url is not None:
+        raise WrongUsageError(
+            "a private key does not travel: --key and --url do not go together",
+            "on the computer of the service: falconmq certificate register --key FILE --data DIR",
+        )
+    data, secret = read_file(file), read_file(key)
+    password = b"" if password_file is None else read_file(password_file).split(b"\n")[0]
+    try:
+        text = password.rstrip(b"\r").decode()
+    except UnicodeDecodeError as error:
+        raise WrongUsageError(f"{password_file} is no text", "a password is UTF-8") from error
+    return {
+        "certificate": "" if data == secret and data.startswith(b"0") else _as_text(file, data),
+        "key": base64.b64encode(secret).decode("ascii"),
+        "password": text,
+    }
+
+
+def _kind(shown: Json) -> str:
+    return "external with key" if shown["signs"] and shown["kind"] == "external" else shown["kind"]
 
 
 def _user(shown: Json) -> str:

@@ -32,6 +32,7 @@ class Stream:
     total: int
     sent: list[int] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
+    queue: str = ""  # where it is received, by its path name
 
     @property
     def duplicates(self) -> int:
@@ -73,9 +74,11 @@ class Flow:
     def __init__(self, shop: Manager, warehouse: Manager, orders: int) -> None:
         self.shop = shop
         self.warehouse = warehouse
-        self.orders = Stream("orders", "transactional", "over the hub", orders)
-        self.invoices = Stream("invoices", "recoverable", "over the hub", orders)
-        self.receipts = Stream("receipts", "express", "directly", orders)
+        self.orders = Stream("orders", "transactional", "over the hub", orders, queue=r".\orders")
+        self.invoices = Stream(
+            "invoices", "recoverable", "over the hub", orders, queue=path("invoices")
+        )
+        self.receipts = Stream("receipts", "express", "directly", orders, queue=path("receipts"))
         self.streams = [self.orders, self.invoices, self.receipts]
         self._stopped = threading.Event()
         self._problem: Exception | None = None
@@ -154,7 +157,7 @@ class Flow:
 
 
 def _receive(client: ControlClient, stream: Stream) -> list[int]:
-    messages = client.receive(path(stream.name), count=_PAGE, timeout=_POLL)
+    messages = client.receive(stream.queue, count=_PAGE, timeout=_POLL)
     numbers = [int(message["text"]) for message in messages]
     stream.received += numbers
     return numbers

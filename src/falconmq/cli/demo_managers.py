@@ -24,6 +24,7 @@ from falconmq.client import CONTROL_SOCKET, ControlClient
 
 PORT: Final = 1801
 HTTP_PORT: Final = 8018
+DOMAIN: Final = "demo.example"
 READY_SECONDS: Final = 30.0
 _NETS: Final = 16  # 127.0.0.x, 127.0.1.x and so on are tried
 _STOP_SECONDS: Final = 10.0
@@ -62,6 +63,13 @@ def _is_free(address: str, port: int = PORT) -> bool:
     return True
 
 
+def _free_port(address: str) -> int:
+    """Another port, for when somebody has ours."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
 def _nothing_free() -> CommandError:
     with socket.socket() as probe:
         try:
@@ -88,7 +96,8 @@ class Manager:
         self.data = directory / name
         self.config = directory / f"{name}.toml"
         self.log = directory / f"{name}.log"
-        self.queues: dict[str, str] = {}  # their format names
+        self.queues: dict[str, str] = {}  # where others send to: format names, or path names
+        self.port = HTTP_PORT
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self._line: socket.socket  # on which it says that it is ready
@@ -96,25 +105,25 @@ class Manager:
             self.id: UUID = manager.id
 
     def create_queues(self, queues: Mapping[str, bool]) -> None:
-        """Before it starts: names, and whether they are transactional."""
+        """Before it starts: names of private queues, and whether they are transactional."""
         with falconmq.open(self.data, computer_name=self.name) as manager:
             for name, transactional in queues.items():
                 queue = manager.create_queue(path(name), transactional=transactional)
                 self.queues[name] = queue.format_name
 
-    def configure(self, others: Mapping[Self, Self | None]) -> None:
-        """Where the others are, and over whom they are reached."""
+    def configure(self, site: str, keeper: Self, *, is_router: bool = False) -> None:
+        """In which site it is, and who keeps the directory; everything else is in that."""
         lines = ["[manager]", f'name = "{self.name}"', f'data = "{self.data.name}"']
         lines += [f'bind = "{self.address}"', "", "[transport]", "try_connect_interval = 0.5"]
         # Nobody else can reach the loopback, so whoever is on this computer may look and act.
-        port = HTTP_PORT if _is_free(self.address, HTTP_PORT) else 0
-        lines += ["", "[http]", f"port = {port}", 'loopback_role = "manage"']
-        for other in others:
-            lines += ["", "[[computers]]", f'id = "{other.id}"', f'name = "{other.name}"']
-            lines += [f'address = "{other.address}"']
-        for other, hop in others.items():
-            if hop is not None:
-                lines += ["", "[[routes]]", f'to = "{other.name}"', f'via = ["{hop.name}"]']
+        self.port = HTTP_PORT if _is_free(self.address, HTTP_PORT) else _free_port(self.address)
+        lines += ["", "[http]", f"port = {self.port}", 'loopback_role = "manage"']
+        lines += ["", "[directory]", f'site = "{site}"', f'host_name = "{self.address}"']
+        lines += [f"routing_server = {str(is_router).lower()}"]
+        if keeper is self:
+            lines += ['kind = "embedded"', f'domain = "{DOMAIN}"']
+        else:
+            lines += ['kind = "remote"', f'servers = ["http://{keeper.address}:{keeper.port}"]']
         self.config.write_text("\n".join(lines) + "\n")
 
     def client(self) -> ControlClient:

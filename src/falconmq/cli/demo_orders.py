@@ -3,8 +3,11 @@ r"""`falconmq demo`: orders flow through three queue managers, one is killed, th
     shop  -- orders, invoices -->  hub  -->  warehouse
     shop  <------------ receipts -----------  warehouse
 
-Orders are transactional, invoices recoverable; both go by private format names over the hub, which
-is killed and started again in the middle. Receipts are express and go back by a direct name.
+Shop and warehouse are in sites of their own, the hub is in both and keeps the directory: there the
+others find each other, the way over the hub, and the public queue of the orders. Orders are
+transactional and go to that queue by its path name; invoices are recoverable and go to a private
+one. The hub is killed and started again in the middle, and the directory with it. Receipts are
+express and go back by a direct name.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from falconmq.cli.demo_enterprise import begin_enterprise
 from falconmq.cli.demo_flow import Flow, Stream
 from falconmq.cli.demo_managers import Manager, Net
 from falconmq.cli.demo_report import show, write_report
@@ -75,7 +80,7 @@ def run(
 ) -> int:
     """The whole demo; 0 if the totals are right. With `stay` until Ctrl-C."""
     told = Told(is_quiet=as_json)
-    with _place(keep) as place, Net(3) as addresses:
+    with _ended_in_order(), _place(keep) as place, Net(3) as addresses:
         shop, hub, warehouse = managers = [
             Manager(name, address, place)
             for name, address in zip(("shop", "hub", "warehouse"), addresses, strict=True)
@@ -118,25 +123,23 @@ def _introduce(told: Told, shop: Manager, hub: Manager, warehouse: Manager) -> N
     told.console.print("Three queue managers on this computer", style="bold")
     for manager, what in (
         (shop, "sends orders and invoices, over the hub"),
-        (hub, "passes them on"),
+        (hub, "passes them on, and keeps the directory"),
         (warehouse, "receives them, sends receipts straight back"),
     ):
         told.console.print(f"  {manager.name:<10} {manager.address:<12} {what}")
     told.console.print()
-    warehouse.create_queues({"orders": True, "invoices": False})
+    warehouse.create_queues({"invoices": False})
     shop.create_queues({"receipts": False})
-    shop.configure({hub: None, warehouse: hub})
-    hub.configure({shop: None, warehouse: None})
-    warehouse.configure({hub: None, shop: hub})
+    hub.configure("Shop", hub, is_router=True)
+    shop.configure("Shop", hub)
+    warehouse.configure("Warehouse", hub)
 
 
 def _play(told: Told, flow: Flow, hub: Manager) -> dict[str, Any]:
     managers = [flow.shop, hub, flow.warehouse]
-    for manager in managers:
-        manager.start()
-    for manager in managers:
-        manager.wait()
-    told.line("all three are ready; look at them while they work:")
+    begin_enterprise(flow.shop, hub, flow.warehouse)
+    told.line(r"all three are ready; the directory knows the queue warehouse\orders")
+    told.line("look at them while they work:")
     for manager in managers:
         told.console.print(f"         {manager.name:<10} {manager.console()}", style="dim")
     told.line(f"the shop sends {flow.orders.total} orders and {flow.invoices.total} invoices")
@@ -145,6 +148,7 @@ def _play(told: Told, flow: Flow, hub: Manager) -> dict[str, Any]:
         number = hub.kill()
         came = len(flow.orders.received)
         told.line(f"the hub is killed (SIGKILL to process {number}); {came} orders came", "red")
+        told.line("the directory is down with it; the shop goes by what it knows", "red")
         _watch(told, flow.streams, _DOWN_SECONDS)
         told.line(f"{_waiting(flow.shop)} messages wait at the shop; orders go on being taken")
         hub.start()
@@ -272,6 +276,20 @@ def _table(*headings: str, numbers: tuple[str, ...]) -> Table:
     for heading in numbers:
         table.add_column(heading, justify="right")
     return table
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Whoever ends the demo with SIGTERM, as `timeout` does, ends its queue managers too."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 r"""`falconmq directory`: the objects that all queue managers of an enterprise know.
 
-    falconmq directory init example.com --site Berlin
-    falconmq directory create queue-manager sales01 site_identifiers=GUID
+    falconmq directory create queue-manager sales01 site_identifiers=Berlin
     falconmq directory query queue 'label=Orders'
 
 A directory begins with its enterprise; sites come next, then queue managers, then their public
@@ -22,12 +21,6 @@ from falconmq.cli.options import JsonOption, Place, YesOption
 from falconmq.cli.problems import WrongUsageError
 from falconmq.cli.tables import print_json, print_pairs, print_table
 
-INIT_EPILOG = """\b
-Examples:
-  falconmq directory init example.com                   an enterprise, and nothing in it
-  falconmq directory init example.com --site Berlin     with its first site
-  falconmq directory init example.com --data ./data
-"""
 LIST_EPILOG = """\b
 Examples:
   falconmq directory list site
@@ -44,7 +37,7 @@ CREATE_EPILOG = """\b
 Examples:
   falconmq directory create site Paris
   falconmq directory create queue 'sales01\\orders' label=Orders journaling=yes
-  falconmq directory create queue-manager sales01 site_identifiers=GUID,GUID
+  falconmq directory create queue-manager sales01 site_identifiers=Berlin,Paris
 """
 SET_EPILOG = """\b
 Examples:
@@ -92,31 +85,6 @@ ValuesArgument = Annotated[
     list[str],
     typer.Argument(metavar="ATTRIBUTE=VALUE...", help="See: directory show.", show_default=False),
 ]
-
-
-def init(
-    domain: Annotated[
-        str,
-        typer.Argument(
-            metavar="DOMAIN", help="What the enterprise is called, example.com.", show_default=False
-        ),
-    ],
-    site: Annotated[str | None, typer.Option("--site", help="Create a first site too.")] = None,
-    *,
-    place: Place,
-    as_json: JsonOption = False,
-) -> int:
-    """Begin a directory in the store of a queue manager."""
-    with service(place) as client:
-        made = [client.request("POST", _path("enterprise"), _body({"name": domain}))]
-        if site is not None:
-            made.append(client.request("POST", _path("site"), _body({"name": site})))
-    if as_json:
-        print_json(made)
-    else:
-        for each in made:
-            sys.stdout.write(f"created {each['type']} {each['attributes']['name']}\n")
-    return 0
 
 
 def list_objects(kind: TypeArgument, *, place: Place, as_json: JsonOption = False) -> int:

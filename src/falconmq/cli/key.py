@@ -49,6 +49,7 @@ Examples:
   falconmq key remove 1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f0 --data ./data
   falconmq key remove 1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f0 --json
 """
+_NOT_PUBLISHED: Final = "the directory does not have these keys yet, it is tried again"
 FILE_MAX: Final = 1 << 20  # bytes; a file of keys has a few thousand
 
 Json = dict[str, Any]
@@ -101,12 +102,17 @@ def list_keys(place: Place, as_json: JsonOption = False) -> int:
         print_json(answer)
     else:
         _print_keys([answer, *answer["peers"]])
+        if answer["published"] is False:
+            sys.stderr.write(f"{_NOT_PUBLISHED}: {answer['publishing_problem']}\n")
     return 0
 
 
 def renew(place: Place, yes: YesOption = False, as_json: JsonOption = False) -> int:
-    """Make new keys. Give the public ones to all peers; the old ones are good for 30 days more."""
-    confirm("make new keys, which every peer has to import?", yes=yes)
+    """Make new keys. The old ones are good for 30 days more.
+
+    Peers find the new ones in the directory; without one, give the public ones to all peers.
+    """
+    confirm("make new keys, which peers without a directory have to import?", yes=yes)
     with service(place) as client:
         made: Json = client.request("POST", "/keys/renew")
     if as_json:
@@ -115,7 +121,12 @@ def renew(place: Place, yes: YesOption = False, as_json: JsonOption = False) -> 
     sys.stdout.write(f"made {len(made['keys'])} keys of {_title(made)}\n")
     if made["former"]:
         sys.stdout.write(f"the old ones decrypt until {made['former'][0]}\n")
-    sys.stdout.write("now: falconmq key export, and key import at every peer\n")
+    if made["published"]:
+        sys.stdout.write("the directory has the new ones\n")
+    elif made["published"] is False:
+        sys.stderr.write(f"{_NOT_PUBLISHED}: {made['publishing_problem']}\n")
+    else:
+        sys.stdout.write("now: falconmq key export, and key import at every peer\n")
     return 0
 
 

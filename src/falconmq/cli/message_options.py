@@ -117,7 +117,8 @@ class MessageOptions:
     certificate: Annotated[
         Text,
         _option(
-            "Sign it with this one: its id, or whose it is; see: falconmq certificate list.",
+            "Sign it with this one: its id, fingerprint or subject, or whose it is; "
+            "see: falconmq certificate list.",
             "WHICH",
         ),
     ] = None

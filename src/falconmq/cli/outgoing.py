@@ -105,7 +105,7 @@ def purge(
     with service(place) as client:
         queue = _find(client, outgoing)
         many = count_of(queue["messages"], "message")
-        confirm(f"delete {many} for {queue['destination']}?", yes=yes or not queue["messages"])
+        confirm(f"delete {many} for {_shown(queue)}?", yes=yes or not queue["messages"])
         purged = client.request("DELETE", f"/outgoing/{queue['number']}/messages")["purged"]
     if as_json:
         print_json({"purged": purged})
@@ -132,7 +132,7 @@ def print_outgoing(outgoing: list[Json], *, with_numbers: bool = False) -> None:
     headings: tuple[str, ...] = ("OUTGOING QUEUE", "STATE", "NEXT HOP", "MESSAGES", "LAST TRY")
     rows: list[tuple[object, ...]] = [
         (
-            queue["destination"],
+            _shown(queue),
             queue["state"],
             ", ".join(queue["next_hops"]) or "unknown",
             queue["messages"],
@@ -146,7 +146,7 @@ def print_outgoing(outgoing: list[Json], *, with_numbers: bool = False) -> None:
     print_table(headings, rows)
     for queue in outgoing:
         if queue["messages"] and queue["problem"]:
-            sys.stdout.write(f"{queue['destination']}: {queue['problem']}{_next_try(queue)}\n")
+            sys.stdout.write(f"{_shown(queue)}: {queue['problem']}{_next_try(queue)}\n")
 
 
 def print_sessions(sessions: list[Json]) -> None:
@@ -181,7 +181,8 @@ def _find(client: ControlClient, outgoing: str) -> Json:
     """By its number, or by where it leads."""
     queues = client.outgoing()
     for queue in queues:
-        if outgoing == str(queue["number"]) or outgoing.lower() == queue["destination"].lower():
+        names = {str(queue.get(key, "")).lower() for key in ("number", "destination", "path_name")}
+        if outgoing and outgoing.lower() in names:
             return queue
     raise CommandError(
         f"there is no outgoing queue {outgoing}", "see: falconmq outgoing list --all"
@@ -192,4 +193,9 @@ def _print_change(change: str, queue: Json, *, as_json: bool) -> None:
     if as_json:
         print_json({change: queue["destination"], "number": queue["number"]})
     else:
-        sys.stdout.write(f"{change} {queue['destination']}\n")
+        sys.stdout.write(f"{change} {_shown(queue)}\n")
+
+
+def _shown(queue: Json) -> str:
+    """Where it leads: the path name of a public queue says more than its GUID."""
+    return str(queue.get("path_name") or queue["destination"])

@@ -19,7 +19,7 @@ CREATE_EPILOG = """\b
 Examples:
   falconmq queue create '.\\private$\\orders' --label 'orders of the web shop'
   falconmq queue create '.\\private$\\ledger' --transactional --journaling
-  falconmq queue create '.\\private$\\orders' --quota 10240 --data ./new
+  falconmq queue create orders --quota 10240      a public queue, which the directory knows
 """
 LIST_EPILOG = """\b
 Examples:
@@ -125,7 +125,7 @@ def create(
         str,
         typer.Argument(
             metavar="QUEUE",
-            help=r"Path name, in single quotes: '.\private$\orders'.",
+            help=r"Path name, in single quotes: '.\private$\orders'; orders alone is a public one.",
             show_default=False,
         ),
     ],
@@ -138,10 +138,15 @@ def create(
     place: Place,
     as_json: JsonOption = False,
 ) -> int:
-    """Create a queue. A data directory that --data names and nobody has made yet is made."""
+    """Create a queue. A data directory that --data names and nobody has made yet is made.
+
+    A public queue is created in the directory as well, if this queue manager is in one.
+    """
+    from falconmq.manager.path_names import in_full  # noqa: PLC0415 - not for --help
+
     chosen = properties.as_json()
     with service(place, makes=True) as client:
-        queue = client.create_queue(name, transactional=transactional, **chosen)
+        queue = client.create_queue(in_full(name), transactional=transactional, **chosen)
     if as_json:
         print_json(queue)
     else:
@@ -182,7 +187,8 @@ def list_queues(
 
 
 def _row(queue: Json) -> tuple[object, ...]:
-    kind = "transactional" if queue["transactional"] else ""
+    kinds = ["public"] if _is_public(queue) else []
+    kind = ", ".join([*kinds, "transactional"] if queue["transactional"] else kinds)
     counts = queue["messages"], queue["size_bytes"], queue["journal_messages"]
     return queue["name"], *counts, kind, queue["label"]
 
@@ -250,7 +256,7 @@ def _print_queue(queue: Json) -> None:
             "queue": queue["name"],
             "format name": queue["format_name"],
             "label": queue["label"],
-            "kind": "transactional" if queue["transactional"] else "not transactional",
+            "kind": _kind(queue),
             "messages": f"{queue['messages']}, {queue['size_bytes']} bytes",
             "quota": _limit(queue["quota_kilobytes"]),
             "journal": _journal(queue),
@@ -276,6 +282,15 @@ def _print_queue(queue: Json) -> None:
                 for stream in streams
             ],
         )
+
+
+def _kind(queue: Json) -> str:
+    kind = "transactional" if queue["transactional"] else "not transactional"
+    return f"public, {kind}" if _is_public(queue) else kind
+
+
+def _is_public(queue: Json) -> bool:
+    return str(queue["format_name"]).startswith("PUBLIC=")
 
 
 def _journal(queue: Json) -> str:

@@ -18,7 +18,7 @@ from falconmq.cli.tables import print_json
 EPILOG = """\b
 Examples:
   falconmq send '.\\private$\\orders' --body 'hello' --label 'first'
-  falconmq send 'DIRECT=OS:sales02\\private$\\orders' --file order.xml --sign
+  falconmq send 'sales02\\orders' --file order.xml --sign     a public queue of another computer
   seq 3 | falconmq send '.\\private$\\orders' --count 100 --express --json
 """
 BATCH_MESSAGES: Final = 500  # of one request

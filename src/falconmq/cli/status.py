@@ -7,6 +7,7 @@ from typing import Any
 
 from falconmq.cli.config import print_findings
 from falconmq.cli.connection import service
+from falconmq.cli.directory_membership import membership_line
 from falconmq.cli.options import JsonOption, Place
 from falconmq.cli.outgoing import print_outgoing, print_sessions
 from falconmq.cli.tables import count_of, print_json, print_table, size_text
@@ -52,6 +53,8 @@ def _print_manager(found: Json) -> None:
         sys.stdout.write("mode      hardened: no message comes or goes over the MSMQ port\n")
     if listening := found.get("listening"):
         sys.stdout.write(f"listens   {', '.join(map(str, listening))}\n")
+    if line := membership_line(found.get("directory") or {"is_joined": False}):
+        sys.stdout.write(f"{line}\n")
     if files := found.get("files"):
         print_findings(files)
 

@@ -40,7 +40,7 @@ Examples:
   falconmq token revoke web-shop --data ./data
   falconmq token revoke web-shop --url https://sales02:8018
 """
-ROLES: Final = ("read", "send", "receive", "manage")
+ROLES: Final = ("read", "send", "receive", "directory", "manage")
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 _TIME: Final = re.compile(r"([0-9]{1,9})([smhdwy])")
@@ -60,8 +60,9 @@ def create(
         list[str],
         typer.Option(
             "--role",
-            help="What it may do: read (look, messages included), send, receive, or manage "
-            "(everything). More than one: --role read --role send.",
+            help="What it may do: read (look, messages included), send, receive, directory (for "
+            "queue managers that use the directory here), or manage (everything). More than one: "
+            "--role read --role send.",
             metavar="ROLE",
             show_default=False,
         ),

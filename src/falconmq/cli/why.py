@@ -42,10 +42,15 @@ def why(
     if as_json:
         print_json(found)
         return 0
+    print_explanation(found)
+    return 0
+
+
+def print_explanation(found: Json) -> None:
+    """The answer, what it rests on, and what happened."""
     _print_answer(found)
     _print_facts(found["facts"])
     _print_timeline(found["timeline"])
-    return 0
 
 
 def _print_answer(found: Json) -> None:

@@ -241,7 +241,8 @@ class ControlClient(Closing):
         except ServiceError as error:
             if error.status is not MqStatus.UNSUPPORTED_FORMATNAME_OPERATION:
                 raise
-            known = name, False  # of another computer: nobody here knows its kind
+            found = self._get(f"/names/{_quoted(name)}")
+            known = str(found["format_name"]), False  # elsewhere: nobody here knows its kind
         self._known[name] = known
         return known
 

@@ -11,7 +11,7 @@ from falconmq.errors import MqStatus, UnreachableError
 
 _PAUSES: Final = (0.05, 0.1, 0.25, 0.5, 1.0)  # seconds between tries; the last one again and again
 _HOPELESS: Final = (MqStatus.INVALID_CERTIFICATE, MqStatus.ACCESS_DENIED)
-_AWAY: Final = (
+AWAY: Final = (  # what a service answers, or a proxy for it, that cannot work now
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
@@ -45,5 +45,5 @@ class Patience:
 
 def _is_away(error: Failure) -> bool:
     if isinstance(error, ServiceError):
-        return error.http_status in _AWAY
+        return error.http_status in AWAY
     return error.status not in _HOPELESS

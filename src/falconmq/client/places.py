@@ -18,6 +18,7 @@ from falconmq.client.session import (
     ask,
     ask_json,
     closed,
+    name_path,
     post,
     queue_path,
 )
@@ -109,17 +110,19 @@ class Place:
 def find(
     session: Session, name: str | PathName | FormatName, *, exclusive: bool = False
 ) -> Operation[Place]:
-    """A queue of the service by any of its names, or one elsewhere by its format name."""
+    """A queue of the service by any of its names, or one elsewhere that can be sent to."""
     parsed = parse_queue_name(name) if isinstance(name, str) else name
     if isinstance(parsed, MultipleElementFormatName):
         return _elsewhere(session, parsed)
     outcome = yield from ask(session, Call("GET", queue_path(str(parsed))))
     refused = outcome.refusal()
     if refused is not None:
-        is_elsewhere = refused.status is MqStatus.UNSUPPORTED_FORMATNAME_OPERATION
-        if is_elsewhere and not isinstance(parsed, PathName):
-            return _elsewhere(session, parsed)
-        raise as_embedded(refused)
+        if refused.status is not MqStatus.UNSUPPORTED_FORMATNAME_OPERATION:
+            raise as_embedded(refused)
+        if isinstance(parsed, PathName):
+            found = yield from ask_json(session, Call("GET", name_path(str(parsed))))
+            parsed = parse_format_name(str(found["format_name"]))
+        return _elsewhere(session, parsed)
     return of_row(session, outcome.json(session), exclusive=exclusive)
 
 

@@ -93,6 +93,11 @@ def queue_path(name: str, behind: str = "") -> str:
     return f"/queues/{quote(name, safe='')}{behind}"
 
 
+def name_path(name: str) -> str:
+    """Where the service says which format name a path name stands for."""
+    return f"/names/{quote(name, safe='')}"
+
+
 def post(path: str, body: Json | None = None, **more: Any) -> Call:
     content = None if body is None else json.dumps(body).encode()
     return Call("POST", path, content, {"Content-Type": JSON}, **more)

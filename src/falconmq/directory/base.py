@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, count
-from typing import Any, Final
+from itertools import chain, count, islice
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from falconmq.directory.recipients import alias_of, members_of
@@ -37,6 +37,13 @@ class DirectoryRefusedError(DirectoryError):
     def __init__(self, result: DirectoryResult, problem: str, *, hint: str = "") -> None:
         super().__init__(problem, status=_STATUS.get(result, MqStatus.DS_ERROR), hint=hint)
         self.result = result
+
+
+class Page(NamedTuple):
+    """Some of the objects that were asked for, in the order of their GUIDs."""
+
+    rows: list[Row]
+    next: UUID | None = None  # the next page begins behind this one; None: there is no more
 
 
 class DirectoryBase(ABC):
@@ -92,7 +99,7 @@ class DirectoryBase(ABC):
             table = table_of(type_name)
             table.check_query(filters, attributes or ())
             for row in self._find(table, filters, attributes):
-                return _SUCCESS, _only(table, row, attributes)
+                return _SUCCESS, present(table, row, attributes)
             raise not_found(type_name, filters)
         except FalconMQError as error:
             return self._refused(error), NO_ROW
@@ -134,6 +141,29 @@ class DirectoryBase(ABC):
         if hasattr(query, "close"):
             query.close()
         return _SUCCESS
+
+    def page(
+        self,
+        type_name: str,
+        filters: Filters,
+        attributes: Sequence[str] | None,
+        after: UUID | None,
+        limit: int,
+    ) -> tuple[DirectoryResult, Page]:
+        """At most so many objects, those with a GUID behind another: nothing is held open.
+
+        A page may be short, or empty, and yet not the last: `next` says whether there is more.
+        """
+        try:
+            table = table_of(type_name)
+            table.check_query(filters, attributes or ())
+            rows = list(islice(self._find_after(table, filters, attributes, after), limit + 1))
+        except FalconMQError as error:
+            return self._refused(error), Page([])
+        is_more = len(rows) > limit
+        del rows[limit:]
+        last = _identifier(rows[-1]) if is_more else None
+        return _SUCCESS, Page([only(row, attributes) for row in rows], last)
 
     def resolve_distribution_list(
         self, name: DistributionListFormatName
@@ -180,6 +210,17 @@ class DirectoryBase(ABC):
     ) -> Iterator[Row]:
         """Whole rows that pass the filters; `attributes` says which of them matter."""
 
+    def _find_after(
+        self,
+        table: ObjectTable,
+        filters: Filters,
+        attributes: Collection[str] | None,
+        after: UUID | None,
+    ) -> Iterator[Row]:
+        """`_find` in the order of GUIDs, from behind one on; who keeps them so does it better."""
+        rows = sorted(self._find(table, filters, attributes), key=_identifier)
+        return (row for row in rows if after is None or _identifier(row) > after)
+
     @abstractmethod
     def at(self, place: str) -> tuple[ObjectTable, Row]:
         """The object at a place in the tree, of whatever type."""
@@ -201,7 +242,7 @@ def not_found(type_name: str, filters: Filters) -> DirectoryRefusedError:
 
 
 def already_exists(type_name: str, name: object) -> DirectoryRefusedError:
-    problem = f"the directory has a {type_name} {name} already"
+    problem = f"the directory has the {type_name} {name} already"
     return DirectoryRefusedError(DirectoryResult.OBJECT_ALREADY_EXISTS, problem)
 
 
@@ -209,7 +250,7 @@ def _unknown_handle(handle: int) -> DirectoryError:
     return refusal(f"there is no query {handle}", MqStatus.INVALID_HANDLE)
 
 
-def _only(table: ObjectTable, row: Row, attributes: Collection[str] | None) -> Row:
+def present(table: ObjectTable, row: Row, attributes: Collection[str] | None) -> Row:
     """What was asked for; an attribute that the object does not have is an error of its own."""
     if attributes is None:
         return row
@@ -217,17 +258,26 @@ def _only(table: ObjectTable, row: Row, attributes: Collection[str] | None) -> R
         if row.get(name) is None and table.find(name).kind is not Kind.OPTIONAL_TEXT:
             problem = f"the {table.type_name} has no value for {name}"
             raise DirectoryRefusedError(DirectoryResult.ATTRIBUTE_NOT_FOUND, problem)
-    return _pick(row, attributes)
+    return only(row, attributes)
 
 
-def _pick(row: Row, attributes: Collection[str]) -> Row:
+def _identifier(row: Row) -> UUID:
+    identifier = row["identifier"]
+    assert isinstance(identifier, UUID)
+    return identifier
+
+
+def only(row: Row, attributes: Collection[str] | None) -> Row:
+    """A row with the attributes that were asked for, and its identifier; None: all of it."""
+    if attributes is None:
+        return row
     return {name: row[name] for name in ("identifier", *attributes) if name in row}
 
 
 def _picked(first: Row, rows: Iterator[Row], attributes: Collection[str] | None) -> Iterator[Row]:
     try:
         for row in chain((first,), rows):
-            yield row if attributes is None else _pick(row, attributes)
+            yield only(row, attributes)
     finally:
         if hasattr(rows, "close"):
             rows.close()

@@ -7,12 +7,12 @@ what makes them count. Whoever owns the process needs no permission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
 from falconmq.directory import tables
-from falconmq.directory.base import DirectoryBase, not_found
+from falconmq.directory.base import DirectoryBase, Page, not_found, only
 from falconmq.directory.queries import find_all, query_error
 from falconmq.directory.schema import ObjectTable
 from falconmq.directory.tree import public_path
@@ -58,6 +58,17 @@ class GuardedDirectory(DirectoryBase):
 
     def close(self) -> None:
         self._inner.close()
+
+    def create_many(
+        self, type_name: str, rows: Iterable[Row]
+    ) -> list[tuple[DirectoryResult, UUID]]:
+        """Together, where nobody has to be asked; else each for itself."""
+        if self._caller() is not None:
+            return super().create_many(type_name, rows)
+        results = self._inner.create_many(type_name, rows)
+        if any(result is not DirectoryResult.SUCCESS for result, _ in results):
+            self.last_problem = self._inner.last_problem
+        return results
 
     def _create(self, table: ObjectTable, row: dict[str, object]) -> UUID:
         principal = self._caller()
@@ -140,11 +151,37 @@ class GuardedDirectory(DirectoryBase):
         self, table: ObjectTable, filters: Filters, attributes: Collection[str] | None
     ) -> Iterator[Row]:
         """Objects that may be looked at; the others are as if they were not there."""
+        asked = self._asked(table, attributes)
+        return self._visible(table, find_all(self._inner, table.type_name, filters, asked))
+
+    def page(
+        self,
+        type_name: str,
+        filters: Filters,
+        attributes: Sequence[str] | None,
+        after: UUID | None,
+        limit: int,
+    ) -> tuple[DirectoryResult, Page]:
+        """A page of the back end, less what may not be looked at."""
+        table = tables.TABLES.get(type_name)
+        asked = attributes if table is None else self._asked(table, attributes)
+        result, found = self._inner.page(type_name, filters, asked, after, limit)
+        if result is not DirectoryResult.SUCCESS or table is None:
+            self.last_problem = self._inner.last_problem
+            return result, found
+        rows = [only(row, attributes) for row in self._visible(table, found.rows)]
+        return result, Page(rows, found.next)
+
+    def _asked(
+        self, table: ObjectTable, attributes: Collection[str] | None
+    ) -> Sequence[str] | None:
+        """What to ask the back end for: all where the descriptor decides, for it may be missing."""
+        is_guarded = table.kind is not None and self._caller() is not None
+        return None if attributes is None or is_guarded else list(attributes)
+
+    def _visible(self, table: ObjectTable, rows: Iterable[Row]) -> Iterator[Row]:
         principal = self._caller()
-        asked = attributes
-        if attributes is not None and principal is not None and table.kind is not None:
-            asked = None  # the descriptor decides, and may be missing
-        for row in find_all(self._inner, table.type_name, filters, _sequence(asked)):
+        for row in rows:
             if principal is None or table.kind is None:
                 yield row
                 continue
@@ -156,7 +193,10 @@ class GuardedDirectory(DirectoryBase):
                 yield row
 
     def at(self, place: str) -> tuple[ObjectTable, Row]:
-        return self._inner.at(place)
+        table, found = self._inner.at(place)
+        for row in self._visible(table, [found]):
+            return table, row
+        raise not_found("object", equals("full_path", place))
 
     def _pass_on(self, table: ObjectTable, result: DirectoryResult) -> None:
         if result is not DirectoryResult.SUCCESS:
@@ -187,7 +227,3 @@ def _check(
             status=MqStatus.ACCESS_DENIED,
             hint="its owner, or who may change permissions, can allow it",
         )
-
-
-def _sequence(names: Collection[str] | None) -> Sequence[str] | None:
-    return None if names is None else list(names)

@@ -31,7 +31,7 @@ from falconmq.directory.notification_judging import (
 from falconmq.errors import NameSyntaxError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory import read_directory
-from falconmq.manager.directory_backend import DirectoryBackend, equals
+from falconmq.manager.directory_backend import DirectoryBackend, equals, forget
 from falconmq.manager.directory_objects import Row
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.registry import is_local_computer
@@ -126,8 +126,10 @@ class Handler:
                 change_manager(self.core, step.values)
                 self.counters["manager changed"] += 1
             case ReadQueue():
+                forget(self.core.directory, "Queue", step.identifier)
                 self._look_at_queue(step)
             case ReadManager():
+                forget(self.core.directory, "QueueManager", self.core.identifier)
                 self._look_at_manager(step)
             case _:
                 assert_never(step)
@@ -153,6 +155,7 @@ class Handler:
             self._refuse(Refused(Refusal.NOT_HERE, str(step.name)))
             return
         if not step.is_certain and self._settings.checks_deletions:
+            forget(self.core.directory, "Queue", queue.identifier)
             result, _ = self._read("Queue", queue.identifier, QUEUE_ATTRIBUTES, "")
             if result is not DirectoryResult.OBJECT_NOT_FOUND:  # anybody could say that it is gone
                 self._refuse(Refused(Refusal.STILL_IN_DIRECTORY, str(queue.path_name)))

@@ -22,6 +22,7 @@ from falconmq.directory.notification_handling import DirectoryAwayError, Handler
 from falconmq.directory.notification_throttle import Throttle
 from falconmq.errors import FalconMQError, MqStatus
 from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.directory import raise_beside
 from falconmq.manager.directory_backend import DirectoryBackend
 from falconmq.manager.model import OpenQueueDescriptor, ReadResult, WaitingRead
 from falconmq.manager.opening import close_queue, open_queue
@@ -157,6 +158,12 @@ class ChangeNotificationServer:
             self._retry_later()
 
     def _reload(self) -> None:
+        """Read all own public queues; a host may have asked for them first."""
+        raise_beside(self.core, self._reload_now)
+
+    def _reload_now(self, _: QueueManagerCore) -> None:
+        if not self.is_running:  # it was stopped meanwhile
+            return
         try:
             self._handler.reload()
         except DirectoryAwayError:

@@ -78,13 +78,23 @@ class Told(Enum):
     NOTHING_TO_TELL = "nothing to tell"
     LATER = "told when it is there"
     NO_IDENTIFIER = "object without identifier"
+    FOREIGN = "owner is a foreign system"
     OWNER_UNKNOWN = "owner unknown"
     OWNER_TOO_OLD = "owner understands version 1 only"
     NO_KEYS = "no keys to sign with"
     NOT_SENT = "cannot be sent"
 
 
-_QUIET: Final = frozenset({Told.SENT, Told.OWN, Told.NOTHING_TO_TELL, Told.LATER})
+_QUIET: Final = frozenset({Told.SENT, Told.OWN, Told.NOTHING_TO_TELL, Told.LATER, Told.FOREIGN})
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """The queue manager that is to be told."""
+
+    identifier: UUID
+    system: str  # the version of its operating system
+    is_foreign: bool  # another messaging system, behind a connector
 
 
 @dataclass(slots=True)
@@ -152,16 +162,18 @@ class ChangeNotificationClient:
             return Told.OWN
         if entry.identifier == NULL_UUID:
             return self._without_identifier(operation, entry)
-        owner, system = self._owner_of(entry)
+        owner = self._owner_of(entry)
         if owner is None:
             return Told.OWNER_UNKNOWN
+        if owner.is_foreign:  # its connector would get what nobody there understands
+            return Told.FOREIGN
         if self.settings.is_directory_service:  # CN-3.3.4.1-04
             master = self.core.identifier
-            update = build_update(operation, entry, owner, master, changed)
-            return self._send(owner, build_updates([update]))
-        if self._is_old(system):
+            update = build_update(operation, entry, owner.identifier, master, changed)
+            return self._send(owner.identifier, build_updates([update]))
+        if self._is_old(owner.system):
             return Told.OWNER_TOO_OLD
-        return self._send(owner, build_text(operation, entry.identifier, self._server()))
+        return self._send(owner.identifier, build_text(operation, entry.identifier, self._server()))
 
     def _without_identifier(self, operation: ChangeOperation, entry: Queue | QueueManager) -> Told:
         """Creations are told of before the directory gives a GUID (DM-A35), which it then has (A7).
@@ -184,18 +196,20 @@ class ChangeNotificationClient:
         else:
             self.counters[Told.NO_IDENTIFIER.value] += 1
 
-    def _owner_of(self, entry: Queue | QueueManager) -> tuple[UUID | None, str]:
-        """The queue manager that an object belongs to, and the version of its system."""
+    def _owner_of(self, entry: Queue | QueueManager) -> _Owner | None:
+        """The queue manager that an object belongs to."""
         if isinstance(entry, QueueManager):
-            return entry.identifier, entry.operating_system_version
+            system, is_foreign = entry.operating_system_version, entry.foreign_system
+            return _Owner(entry.identifier, system, is_foreign=is_foreign)
         by_name = equals("computer_name", entry.path_name.computer)
-        wanted = ("operating_system_version",)
+        wanted = ("operating_system_version", "foreign_system")
         result, row = read_directory(self.core, "QueueManager", by_name, wanted)
         if result is not DirectoryResult.SUCCESS:
-            return None, ""
+            return None
         owner = row["identifier"]
         assert isinstance(owner, UUID)
-        return owner, str(row.get("operating_system_version", ""))
+        system = str(row.get("operating_system_version", ""))
+        return _Owner(owner, system, is_foreign=row.get("foreign_system") is True)
 
     def _is_old(self, system: str) -> bool:
         enterprise = self.core.enterprise

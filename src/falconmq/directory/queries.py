@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from falconmq.errors import DirectoryError, MqStatus
+from falconmq.directory.base import DirectoryRefusedError
+from falconmq.errors import DirectoryError
 from falconmq.manager.directory_backend import DirectoryBackend, Filters
 from falconmq.manager.directory_objects import Row
 from falconmq.manager.states import DirectoryResult
@@ -51,16 +52,17 @@ def find_one(
 def query_error(
     directory: DirectoryBackend, type_name: str, result: DirectoryResult
 ) -> DirectoryError:
-    """Why a directory did not do what it was asked: its own words, if it said any."""
+    """Why a directory did not do what it was asked: its own words, if it said any.
+
+    Another thread may have asked since; words that fit another result are not about this one.
+    """
     problem = getattr(directory, "last_problem", None)
     if isinstance(problem, DirectoryError):
-        return problem
+        about = getattr(problem, "result", DirectoryResult.GENERIC_ERROR)
+        if about is result:
+            return problem
     if result is DirectoryResult.DIRECTORY_NOT_CONNECTED:
-        return DirectoryError(
-            f"no directory can be asked for a {type_name}",
-            status=MqStatus.NO_DS,
-            hint="it can be tried again when the directory is there",
-        )
-    return DirectoryError(
-        f"the directory did not answer for a {type_name}: {result.value}", status=MqStatus.DS_ERROR
-    )
+        words = f"no directory can be asked for a {type_name}"
+        hint = "it can be tried again when the directory is there"
+        return DirectoryRefusedError(result, words, hint=hint)
+    return DirectoryRefusedError(result, f"the answer for a {type_name} is: {result.value}")

@@ -3,13 +3,17 @@
 `DirectoryRouter` reads the map of the enterprise when it starts and every hour, and decides by it
 alone (`routing_choice`). It answers from memory: a directory that is away changes nothing but that
 news comes later. What it has to ask for, the owner of a public queue, it remembers.
+
+Who has a loop to keep going reads the map beside it: `ask_refresh` is told that it is time, and the
+answer comes back with `use` or `fail`, in a turn. Without it the map is read at once.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -25,6 +29,7 @@ from falconmq.directory.routing_explaining import explain, find_faults
 from falconmq.directory.routing_map import RoutingMap
 from falconmq.directory.routing_reading import read_routing_map
 from falconmq.errors import DirectoryError
+from falconmq.manager.connectors import create_connector_queues
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory import read_directory
 from falconmq.manager.directory_backend import equals
@@ -57,6 +62,8 @@ class DirectoryRouter:
         core: QueueManagerCore,
         options: RoutingOptions = DEFAULT_OPTIONS,
         hosts: Mapping[UUID, str] = MappingProxyType({}),
+        *,
+        query_seconds: float = QUERY_TIMER_SECONDS,
     ) -> None:
         self.core = core
         self.options = options
@@ -64,36 +71,75 @@ class DirectoryRouter:
         self.map = RoutingMap()
         self.faults: list[str] = []  # of the map, for an administrator
         self.problem = ""  # why the map could not be read last time
-        self._tried_at: float | None = None
+        self.read_at: float | None = None  # when the directory gave this map; seconds since 1970
+        self.ask_refresh: Callable[[], None] | None = None  # None: it is read at once
+        self._query_seconds = query_seconds
+        self._is_started = False
+        self._timer = 0  # the number of the QueueManager Query Timer that counts
+        self._looked_at: float | None = None  # for somebody unknown
         self._owners: OrderedDict[UUID, tuple[UUID, float]] = OrderedDict()
 
     def start(self) -> None:
         """Read the map, and read it again and again (QueueManager Query Timer, MQBR 3.1.6.1)."""
-        is_read = self.refresh()
-        seconds = QUERY_TIMER_SECONDS if is_read else RETRY_SECONDS
-        self.core.timers.after(self._now, seconds, self.start)
+        self._is_started = True
+        self._arm(RETRY_SECONDS)  # until the answer to this question sets another time
+        self._ask()
+
+    def stop(self) -> None:
+        """Ask no more; what is known stays."""
+        self._is_started = False
+        self._timer += 1
 
     def refresh(self) -> bool:
         """Read the map now; if that cannot be, the old one stays. Whether it could be read."""
-        self._tried_at = self._now
         try:
-            found = read_routing_map(
-                self.core.directory, foreign_penalty=self.options.foreign_penalty
-            )
+            found = self.read()
         except DirectoryError as error:
-            self.problem = str(error)
-            _log.warning("routing map not read, the old one stays problem=%s", error)
+            self.fail(str(error))
             return False
         self.use(found)
         return True
 
-    def use(self, found: RoutingMap) -> None:
-        """Decide by this map from now on; a host may have read it beside its loop."""
+    def read(self) -> RoutingMap:
+        """The map as the directory has it now, for a host to read beside its loop."""
+        return read_routing_map(self.core.directory, foreign_penalty=self.options.foreign_penalty)
+
+    def use(self, found: RoutingMap, read_at: float | None = None) -> None:
+        """Decide by this map from now on; in a turn.
+
+        `read_at` is for one that was kept: it is better than none, and soon asked for again.
+        """
         before, self.faults = set(self.faults), find_faults(found)
         for fault in self.faults:
             if fault not in before:  # each once, not every hour
                 _log.warning("routing map has a fault: %s", fault)
-        self.map, self.problem = found, ""
+        self.map = found
+        self.read_at = self.core.clock.time() if read_at is None else read_at
+        if read_at is None:
+            self.problem = ""
+            self._arm(self._query_seconds)
+        create_connector_queues(self.core, found.connector_sites(self.core.identifier))
+
+    def fail(self, problem: str) -> None:
+        """The map could not be read: the old one stays, and is asked for again soon."""
+        self.problem = problem
+        _log.warning("routing map not read, the old one stays problem=%s", problem)
+        self._arm(RETRY_SECONDS)
+
+    def _ask(self) -> None:
+        if self.ask_refresh is None:
+            self.refresh()
+        else:
+            self.ask_refresh()
+
+    def _arm(self, seconds: float) -> None:
+        if self._is_started:
+            self._timer += 1
+            self.core.timers.after(self._now, seconds, partial(self._query, self._timer))
+
+    def _query(self, number: int) -> None:
+        if number == self._timer:  # else another one counts
+            self.start()
 
     # What the transport asks
 
@@ -117,6 +163,15 @@ class DirectoryRouter:
         hosts = [(hop, self._host_of(hop)) for hop in hops]
         return [NextHopName(hop, host) for hop, host in hosts if host]  # QB-3.1.7.5-03
 
+    def connector_site(self, queue_manager: UUID) -> UUID | None:
+        """The foreign site whose connector queue here takes messages for a queue manager."""
+        return self.route_to(queue_manager).connector
+
+    def is_foreign(self, queue_manager: UUID) -> bool:
+        """Whether a connector acknowledges messages for a queue manager in its place."""
+        machine = self.map.machines.get(queue_manager)
+        return machine is not None and self.map.is_foreign(machine)
+
     # What people ask
 
     def route_to(self, queue_manager: UUID) -> Route:
@@ -132,6 +187,22 @@ class DirectoryRouter:
             return f"{reason} The directory could not be read: {self.problem}."
         return reason
 
+    def name_of(self, queue_manager: UUID) -> str:
+        """What people call a queue manager; its GUID if the map does not know it."""
+        machine = self.map.machines.get(queue_manager)
+        return str(queue_manager) if machine is None else machine.computer_name
+
+    def remembered_owner(self, name: SingleFormatName) -> UUID | None:
+        """Which queue manager has a queue, as far as that is known without asking anybody."""
+        if isinstance(name, PrivateFormatName):
+            return name.computer
+        if not isinstance(name, PublicFormatName):
+            return None
+        if name.queue in self.core.public:
+            return self.core.identifier
+        known = self._owners.get(name.queue)
+        return None if known is None else known[0]
+
     def trace(self, queue_manager: UUID) -> list[Route]:
         """The whole way, as this map has it."""
         return trace_route(self.map, self.core.identifier, queue_manager, self.options)
@@ -143,8 +214,9 @@ class DirectoryRouter:
 
     def _look_again(self) -> None:
         """Somebody unknown may be new. Invented names cost the directory one reading a minute."""
-        if self._tried_at is None or self._now >= self._tried_at + RETRY_SECONDS:
-            self.refresh()
+        if self._looked_at is None or self._now >= self._looked_at + RETRY_SECONDS:
+            self._looked_at = self._now
+            self._ask()
 
     def _host_of(self, queue_manager: UUID) -> str:
         machine = self.map.machines.get(queue_manager)

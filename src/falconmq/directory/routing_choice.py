@@ -131,8 +131,8 @@ class _Choice:
         if not here.is_routing_server and here.out_servers:
             return self._over(Rule.OUT_SERVERS, here.out_servers)
         common = here.sites & there.sites
-        if common and self._is_foreign():
-            site = min(common, key=lambda site: (not self._is_foreign_site(site), site))
+        if common and self.map.is_foreign(there):
+            site = min(common, key=lambda site: (not self.map.is_foreign_site(site), site))
             return Route(here.identifier, there.identifier, Rule.CONNECTOR, connector=site)
         if here.is_routing_server and here.identifier in there.in_servers:
             return self._route(Rule.IS_IN_SERVER, [there.identifier])
@@ -198,13 +198,6 @@ class _Choice:
             unusable=tuple(unusable),
             sites=tuple(ways),
         )
-
-    def _is_foreign(self) -> bool:
-        return self.there.is_foreign or all(map(self._is_foreign_site, self.there.sites))
-
-    def _is_foreign_site(self, site: UUID) -> bool:
-        known = self.map.sites.get(site)
-        return known is not None and known.is_foreign
 
 
 def _share_network(one: Machine, other: Machine) -> bool:

@@ -105,6 +105,23 @@ class RoutingMap:
         """IsSiteGate, MQBR 3.1.5.8."""
         return any(machine.identifier in self.gates_of(site) for site in machine.sites)
 
+    def is_foreign_site(self, site: UUID) -> bool:
+        known = self.sites.get(site)
+        return known is not None and known.is_foreign
+
+    def is_foreign(self, machine: Machine) -> bool:
+        """Whether it stands for a foreign system, which does not speak our protocol."""
+        return machine.is_foreign or (
+            bool(machine.sites) and all(map(self.is_foreign_site, machine.sites))
+        )
+
+    def connector_sites(self, identifier: UUID) -> list[UUID]:
+        """The foreign sites that a queue manager is a connector of: it is in them, and is none."""
+        machine = self.machines.get(identifier)
+        if machine is None or self.is_foreign(machine):
+            return []
+        return sorted(filter(self.is_foreign_site, machine.sites))
+
     def servers_of(self, sites: Iterable[UUID]) -> list[UUID]:
         """The routing servers in some sites, each once."""
         found = (server for site in sites for server in self._servers.get(site, ()))

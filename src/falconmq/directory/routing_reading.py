@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from falconmq.directory.queries import find_all
@@ -30,14 +30,31 @@ _LINK_ATTRIBUTES: Final = (
 )
 
 
+class MapRows(NamedTuple):
+    """What a map is made of, as the directory has it."""
+
+    sites: list[Row]
+    links: list[Row]
+    machines: list[Row]
+
+    def to_map(self, *, foreign_penalty: bool = False) -> RoutingMap:
+        machines = map(_machine, self.machines)
+        links, sites = map(_link, self.links), map(_site, self.sites)
+        return RoutingMap(machines, sites, links, foreign_penalty=foreign_penalty)
+
+
 def read_routing_map(directory: DirectoryBackend, *, foreign_penalty: bool = False) -> RoutingMap:
     """The map as the directory has it now; DirectoryError if it cannot be read as a whole."""
-    sites = [_site(row) for row in find_all(directory, "Site", (), _SITE_ATTRIBUTES)]
-    links = [_link(row) for row in find_all(directory, "RoutingLink", (), _LINK_ATTRIBUTES)]
+    return read_map_rows(directory).to_map(foreign_penalty=foreign_penalty)
+
+
+def read_map_rows(directory: DirectoryBackend) -> MapRows:
+    """Everything that the map needs, and no more; DirectoryError."""
+    sites = find_all(directory, "Site", (), _SITE_ATTRIBUTES)
+    links = find_all(directory, "RoutingLink", (), _LINK_ATTRIBUTES)
     # LDAP has no connected networks, nor an attribute for them: so it is not asked for them.
     wanted = None if _has_networks(directory) else _MACHINE_ATTRIBUTES
-    machines = [_machine(row) for row in find_all(directory, "QueueManager", (), wanted)]
-    return RoutingMap(machines, sites, links, foreign_penalty=foreign_penalty)
+    return MapRows(sites, links, find_all(directory, "QueueManager", (), wanted))
 
 
 def _has_networks(directory: DirectoryBackend) -> bool:

@@ -7,6 +7,7 @@ one, and gets back only what may be kept; anything wrong is a DirectoryError tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -48,6 +49,7 @@ class Giver(Enum):
 
 ORDERED: Final = frozenset({Kind.TEXT, Kind.NUMBER, Kind.TIME})
 _DIGEST_SIZE: Final = 16
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_list_of(value: object, kind: type) -> bool:
-    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
+def _is_text(value: object) -> bool:
+    """Text that can be written down; half of a surrogate pair cannot."""
+    return isinstance(value, str) and (value.isascii() or not _HALVES.search(value))
+
+
+def _is_list_of(value: object, is_one: Callable[[object], bool]) -> bool:
+    return isinstance(value, list) and all(map(is_one, value))
 
 
 def _are_digests(value: object) -> bool:
@@ -105,14 +112,14 @@ def _are_digests(value: object) -> bool:
 
 _FITS: Final[Mapping[Kind, Callable[[object], bool]]] = MappingProxyType(
     {
-        Kind.TEXT: lambda value: isinstance(value, str),
-        Kind.OPTIONAL_TEXT: lambda value: value is None or isinstance(value, str),
+        Kind.TEXT: _is_text,
+        Kind.OPTIONAL_TEXT: lambda value: value is None or _is_text(value),
         Kind.NUMBER: _is_number,
         Kind.TIME: _is_number,
         Kind.BOOLEAN: lambda value: isinstance(value, bool),
         Kind.GUID: lambda value: isinstance(value, UUID),
-        Kind.GUIDS: lambda value: _is_list_of(value, UUID),
-        Kind.NAMES: lambda value: _is_list_of(value, str),
+        Kind.GUIDS: lambda value: _is_list_of(value, lambda item: isinstance(item, UUID)),
+        Kind.NAMES: lambda value: _is_list_of(value, _is_text),
         Kind.BYTES: lambda value: isinstance(value, bytes),
         Kind.DIGESTS: _are_digests,
         Kind.SECURITY: lambda value: value is None or isinstance(value, SecurityDescriptor),

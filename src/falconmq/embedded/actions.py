@@ -28,6 +28,7 @@ from falconmq.manager.model import (
     Transaction,
     WaitingRead,
 )
+from falconmq.manager.public_queues import public_host
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import (
     AccessType,
@@ -44,15 +45,11 @@ from falconmq.manager.storing import (
 )
 from falconmq.message import Message, MessageId
 from falconmq.names import (
-    DirectFormatName,
     FormatName,
-    MachineFormatName,
     MultipleElementFormatName,
     PathName,
-    PrivateFormatName,
-    Protocol,
     PublicFormatName,
-    Suffix,
+    SingleFormatName,
     parse_queue_name,
 )
 
@@ -67,6 +64,7 @@ class Opened:
     queue: Queue | None = None  # None: on another computer, or several queues at once
     descriptors: dict[AccessType, OpenQueueDescriptor] = field(default_factory=dict)
     sequences: dict[int, Sequence] = field(default_factory=dict)  # by queue number
+    hosts: dict[int, UUID] = field(default_factory=dict)  # of public queues, by queue number
     is_closed: bool = False
     left_open: deque[OpenQueueDescriptor] | None = None  # of the engine that has it open
 
@@ -79,10 +77,16 @@ class Opened:
 
 
 def find(core: QueueManagerCore, name: str | PathName | FormatName, share: ShareMode) -> Opened:
-    """An existing local queue by any of its names, or a remote one by its format name."""
+    """An existing local queue by any of its names, or one elsewhere, which is opened for sending.
+
+    The path name of a queue on another computer is looked up in the directory, if there is one.
+    """
     parsed = parse_queue_name(name) if isinstance(name, str) else name
     if isinstance(parsed, PathName):
-        return _find_by_path(core, parsed, share)
+        queue = queues.find_queue(core, parsed)
+        if queue is not None:
+            return opened_queue(core, queue, share)
+        parsed = resolved(core, parsed)
     if isinstance(parsed, MultipleElementFormatName):
         opened = Opened(parsed, "", share)
         descriptor(core, opened, AccessType.SEND)
@@ -95,17 +99,17 @@ def find(core: QueueManagerCore, name: str | PathName | FormatName, share: Share
     return opened
 
 
-def _find_by_path(core: QueueManagerCore, path_name: PathName, share: ShareMode) -> Opened:
-    queue = queues.find_queue(core, path_name)
-    if queue is None:
+def resolved(core: QueueManagerCore, path_name: PathName) -> SingleFormatName:
+    """The format name of a queue on another computer; refuses what neither we nor others have."""
+    if queues.is_local_computer(core, path_name.computer):
         raise not_found(core, path_name)
-    return opened_queue(core, queue, share)
+    return queues.resolve_path_name(core, path_name)
 
 
 def opened_queue(
     core: QueueManagerCore, queue: Queue, share: ShareMode = ShareMode.DENY_NONE
 ) -> Opened:
-    return Opened(format_name_of(core, queue), path_of(queue), share, queue)
+    return Opened(queues.format_name_of(core, queue), path_of(queue), share, queue)
 
 
 def created_queues(core: QueueManagerCore) -> list[Opened]:
@@ -247,7 +251,7 @@ def _to_stored(
         place = sequence.next(transaction)
     if message.privacy_level and isinstance(queue, OutgoingQueue):
         check_privacy(core, message, name)
-    stored = to_stored(core, message, name, _host(core, queue), place)
+    stored = to_stored(core, message, name, _host(core, opened, queue, name), place)
     is_signed_here = message.authentication_level and message.wants_signature
     meet_demands(core, queue, stored, message.authentication_level if is_signed_here else 0)
     return stored
@@ -370,26 +374,6 @@ def local(opened: Opened) -> Queue:
     return queue
 
 
-def format_name_of(core: QueueManagerCore, queue: Queue) -> FormatName:
-    """How messages name a queue of this queue manager."""
-    if queue is core.dead_letter:
-        return MachineFormatName(core.identifier, Suffix.DEADLETTER)
-    if queue is core.transactional_dead_letter:
-        return MachineFormatName(core.identifier, Suffix.DEADXACT)
-    if queue is core.journal:
-        return MachineFormatName(core.identifier, Suffix.JOURNAL)
-    path_name, suffix = queue.path_name, Suffix.NONE
-    if path_name.subqueue is not None:
-        computer = core.settings.computer_name
-        kind, name = path_name.kind, path_name.name
-        return DirectFormatName(Protocol.OS, computer, kind, name, path_name.subqueue)
-    if path_name.journal and queue.parent is not None:
-        queue, suffix = queue.parent, Suffix.JOURNAL
-    if queue.queue_type is QueueType.PUBLIC:
-        return PublicFormatName(queue.identifier, suffix)
-    return PrivateFormatName(core.identifier, queue.private_queue_number, suffix)
-
-
 def _share(opened: Opened, access: AccessType) -> ShareMode:
     return ShareMode.DENY_NONE if access is AccessType.SEND else opened.share
 
@@ -398,8 +382,16 @@ def path_of(queue: Queue) -> str:
     return str(queue.path_name.with_computer("."))
 
 
-def _host(core: QueueManagerCore, queue: Queue) -> UUID | None:
-    return core.identifier if queue.queue_type is QueueType.PUBLIC else None
+def _host(
+    core: QueueManagerCore, opened: Opened, queue: Queue, name: SingleFormatName
+) -> UUID | None:
+    """The queue manager of a public queue; asked for once, a queue does not change its computer."""
+    if not isinstance(name, PublicFormatName):
+        return None
+    host = opened.hosts.get(queue.number)
+    if host is None:
+        host = opened.hosts[queue.number] = public_host(core, name)
+    return host
 
 
 def _sequence_id(core: QueueManagerCore) -> int:

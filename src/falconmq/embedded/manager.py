@@ -108,7 +108,10 @@ class QueueManager(ManagerView, Closing):
         transactional: bool = False,
         **properties: Unpack[QueueChanges],
     ) -> Queue:
-        r"""Create a queue, `.\private$\orders`. QueueError QUEUE_EXISTS if it is there already."""
+        r"""Create a queue, `.\private$\orders`. QueueError QUEUE_EXISTS if it is there already.
+
+        A public queue, `.\orders`, takes a service that is in a directory; DirectoryError.
+        """
         chosen = QueueProperties(transactional=transactional, **properties)
         opened = blocking.call(self._engine, actions.create, name, chosen)
         return Queue(self._engine, opened)
@@ -116,8 +119,9 @@ class QueueManager(ManagerView, Closing):
     def queue(self, name: str | PathName | FormatName, *, exclusive: bool = False) -> Queue:
         """An existing queue, by its path name or format name.
 
-        A queue of another computer, named by a format name, can be sent to; its messages wait in an
-        outgoing queue. `exclusive` keeps others from receiving until the queue is closed.
+        A queue of another computer, named by a format name, or by a path name that the directory
+        knows, can be sent to; its messages wait in an outgoing queue. `exclusive` keeps others from
+        receiving until the queue is closed.
         """
         share = ShareMode.DENY_RECEIVE if exclusive else ShareMode.DENY_NONE
         return Queue(self._engine, blocking.call(self._engine, actions.find, name, share))

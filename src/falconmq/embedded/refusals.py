@@ -53,13 +53,7 @@ def read_error(name: object, status: MqStatus, timeout: float | None) -> FalconM
 
 
 def not_found(core: QueueManagerCore, path_name: PathName) -> QueueError:
-    """No queue of that name, and which one may have been meant."""
-    if not path_name.is_local and path_name.computer.upper() != core.settings.computer_name.upper():
-        return QueueError(
-            f"{path_name} is on another computer",
-            status=MqStatus.QUEUE_NOT_FOUND,
-            hint=f"to send to it, name it DIRECT=OS:{path_name}",
-        )
+    """No queue of that name on this computer, and which one may have been meant."""
     shown = str(path_name.with_computer("."))
     known = [
         str(queue.path_name.with_computer("."))

@@ -205,7 +205,8 @@ def _chosen(core: QueueManagerCore, keys: SigningKeys, shown: bytes) -> Register
         if found is None:
             raise CertificateError(
                 "the key of this certificate is not here",
-                hint="falconmq certificate list shows them; those made here have kind internal",
+                hint="falconmq certificate list shows which can sign; a key comes with: "
+                "falconmq certificate register USER FILE --key KEYFILE",
             )
         if found.owner != sender and not may_use_all:
             raise _not_yours(found.owner)

@@ -98,6 +98,7 @@ class Settings:
     encrypt_direct: bool = True  # whether private messages to direct names can go out at all
     directory_sites_update_seconds: float = 43_200  # DM-3.1.2.1-02
     directory_site_gates_update_seconds: float = 3_600  # DM-3.1.2.2-02
+    directory_server_list_update_seconds: float = 86_400  # no specification says how often
 
 
 @dataclass(slots=True)
@@ -165,6 +166,8 @@ class QueueManagerCore:
         self.is_directory_offline = False  # always False in a workgroup, DM-3.1.1.1-38
         self.is_directory_online_timer_active = False
         self.change_notifier: ChangeNotifier | None = None
+        # Raises an event that asks the directory when the answers are at hand; None: at once.
+        self.directory_beside: Callable[[Callable[[QueueManagerCore], None]], None] | None = None
         self.sites: list[Site] = []  # SiteCollection
         self.enterprise: Enterprise | None = None
         self.directory_servers: list[str] = []  # DirectoryServerList

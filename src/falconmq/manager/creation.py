@@ -9,15 +9,14 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from falconmq.errors import DirectoryError, FalconMQError, MqStatus, NameSyntaxError, QueueError
+from falconmq.errors import MqStatus, NameSyntaxError, QueueError
 from falconmq.manager.access import check_manager, check_queue
 from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.default_security import default_security
-from falconmq.manager.directory import create_directory_object, read_directory
-from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import check_rights
 from falconmq.manager.model import UNLIMITED, Queue, QueueProperties
 from falconmq.manager.persistence import store_queue
+from falconmq.manager.public_queues import publish
 from falconmq.manager.queue_names import find_queue, queue_not_found
 from falconmq.manager.registry import (
     THIS_COMPUTER,
@@ -26,7 +25,7 @@ from falconmq.manager.registry import (
     qualified_computer_name,
     register,
 )
-from falconmq.manager.states import DirectoryResult, QueuePrivacy, QueueType
+from falconmq.manager.states import QueuePrivacy, QueueType
 from falconmq.names import (
     ConnectorFormatName,
     MulticastFormatName,
@@ -53,10 +52,6 @@ _TYPES: Final = {
     QueueKind.PRIVATE: QueueType.PRIVATE,  # DM-3.1.7.1.3-11
     QueueKind.SYSTEM: QueueType.SYSTEM,  # DM-3.1.7.1.3-12
     QueueKind.PUBLIC: QueueType.PUBLIC,  # DM-3.1.7.1.3-13
-}
-_DIRECTORY_STATUS: Final = {
-    DirectoryResult.DIRECTORY_NOT_CONNECTED: MqStatus.NO_DS,
-    DirectoryResult.OBJECT_ALREADY_EXISTS: MqStatus.QUEUE_EXISTS,
 }
 
 
@@ -93,7 +88,7 @@ def create_queue(
     chosen.security = default_security(core, path_name.computer, chosen.security)
     queue = _build(core, path_name, _TYPES[path_name.kind], chosen)
     if queue.queue_type is QueueType.PUBLIC and not skip_directory:
-        _publish(core, queue)
+        publish(core, queue)
     else:
         queue.identifier = new_identifier(core) if identifier is None else identifier
     if queue.queue_type is QueueType.PRIVATE:
@@ -180,10 +175,13 @@ def new_identifier(core: QueueManagerCore) -> UUID:
 def check_path(core: QueueManagerCore, path_name: PathName) -> PathName:
     """A path name that a queue may be created with here, with this computer's own name."""
     if not is_local_computer(core, path_name.computer):
+        hint = f"create it there, or as {path_name.with_computer(THIS_COMPUTER)} here"
+        if path_name.kind is QueueKind.PUBLIC and core.directory.is_integrated:
+            hint += f", or for its owner: falconmq directory create queue '{path_name}'"
         raise QueueError(
             f"{path_name} is on another computer",
             status=MqStatus.ILLEGAL_QUEUE_PATHNAME,
-            hint=f"create it there, or as {path_name.with_computer(THIS_COMPUTER)} here",
+            hint=hint,
         )
     if path_name.journal:
         raise QueueError(
@@ -218,36 +216,6 @@ def check_properties(properties: QueueProperties) -> None:
 
 def illegal_property(name: str, problem: str) -> QueueError:
     return QueueError(f"{name}: {problem}", status=MqStatus.ILLEGAL_PROPERTY_VALUE)
-
-
-def directory_error(
-    core: QueueManagerCore, queue: Queue, action: str, result: DirectoryResult
-) -> FalconMQError:
-    """What to raise when the directory did not do what was asked."""
-    if not core.directory.is_integrated:
-        private = f".\\private$\\{queue.path_name.name}"
-        return DirectoryError(
-            f"{queue.path_name} cannot be {action}: this queue manager is in no directory",
-            status=MqStatus.UNSUPPORTED_OPERATION,
-            hint=f"use a private queue: '{private}'",
-        )
-    status = _DIRECTORY_STATUS.get(result, MqStatus.DS_ERROR)
-    return DirectoryError(f"{queue.path_name} was not {action}: {result.value}", status=status)
-
-
-def _publish(core: QueueManagerCore, queue: Queue) -> None:
-    """Create a public queue in the directory and take over the names it has there."""
-    if not core.directory.is_integrated:
-        result = DirectoryResult.DIRECTORY_NOT_CONNECTED
-        raise directory_error(core, queue, "created", result)
-    result, identifier = create_directory_object(core, queue)  # DM-3.1.7.1.3-23
-    if result is not DirectoryResult.SUCCESS:
-        raise directory_error(core, queue, "created", result)  # DM-A11
-    queue.identifier = identifier  # DM-3.1.7.1.3-24
-    attributes = ("full_path", "directory_path")
-    result, row = read_directory(core, "Queue", equals("identifier", identifier), attributes)
-    if result is DirectoryResult.SUCCESS:  # DM-3.1.7.1.3-25
-        queue.full_path, queue.directory_path = str(row["full_path"]), str(row["directory_path"])
 
 
 def _build(

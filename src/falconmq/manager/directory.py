@@ -8,7 +8,7 @@ well, but is never "offline", for nothing will come back (DM-3.1.1.1-38).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from falconmq.manager.directory_backend import (
     SortKey,
     equals,
     matches_all,
+    remembered,
 )
 from falconmq.manager.directory_objects import (
     NULL_UUID,
@@ -45,9 +46,11 @@ __all__ = [
     "check_directory_online",
     "create_directory_object",
     "delete_directory_object",
+    "directory_server_list_update",
     "directory_site_gates_update",
     "directory_sites_update",
     "equals",
+    "raise_beside",
     "read_directory",
     "read_directory_begin",
     "read_directory_end",
@@ -161,26 +164,57 @@ def directory_site_gates_update(core: QueueManagerCore) -> None:
         _refresh(core, site.site_gates)
 
 
-def start_directory_timers(core: QueueManagerCore) -> None:
-    """Start the timers that read sites and site gates again, and again (DM-3.1.3-41)."""
+def directory_server_list_update(core: QueueManagerCore) -> None:
+    """Directory Server List Update: who serves the directory now; nobody: the list stays."""
+    servers = list(core.directory.find_servers(core.settings.domain_name))
+    if servers:
+        core.directory_servers = servers
 
-    def sites() -> None:
-        directory_sites_update(core)
-        core.timers.after(core.clock.monotonic(), settings.directory_sites_update_seconds, sites)
 
-    def gates() -> None:
-        directory_site_gates_update(core)
-        period = settings.directory_site_gates_update_seconds
-        core.timers.after(core.clock.monotonic(), period, gates)
+def start_directory_timers(core: QueueManagerCore, *, provisioning: bool = False) -> None:
+    """Start the timers that read sites and site gates again, and again (DM-3.1.3-41).
 
-    settings, now = core.settings, core.clock.monotonic()
-    core.timers.after(now, settings.directory_sites_update_seconds, sites)
-    core.timers.after(now, settings.directory_site_gates_update_seconds, gates)
+    They belong to the directory that is there now: with another one they end.
+    """
+    settings = core.settings
+    events = [
+        (directory_sites_update, settings.directory_sites_update_seconds),
+        (directory_site_gates_update, settings.directory_site_gates_update_seconds),
+    ]
+    if provisioning:  # DM-3.1.3-16
+        events.append((directory_server_list_update, settings.directory_server_list_update_seconds))
+    for event, seconds in events:
+        _start_timer(core, core.directory, event, seconds)
+
+
+def _start_timer(
+    core: QueueManagerCore,
+    directory: DirectoryBackend,
+    event: Callable[[QueueManagerCore], None],
+    seconds: float,
+) -> None:
+    def expired() -> None:
+        if core.directory is directory:
+            raise_beside(core, event)
+            _start_timer(core, directory, event, seconds)
+
+    core.timers.after(core.clock.monotonic(), seconds, expired)
+
+
+def raise_beside(core: QueueManagerCore, event: Callable[[QueueManagerCore], None]) -> None:
+    """Raise an event that asks the directory; a host may ask first, where nobody has to wait."""
+    if core.directory_beside is None:
+        event(core)
+    else:
+        core.directory_beside(event)
 
 
 def update_local_queue_manager(core: QueueManagerCore, row: Row) -> None:
     """Take over what the directory says about this queue manager; its quotas count at once."""
-    core.local.update(row)
+    known = dict(row)
+    if known.get("security") is None:  # then it says nothing about who may do what here
+        known.pop("security", None)
+    core.local.update(known)
     core.settings.quota_kilobytes = core.local.quota_kilobytes
     core.settings.journal_quota_kilobytes = core.local.journal_quota_kilobytes
 
@@ -194,9 +228,13 @@ def _read_local(
             row = queue_row(queue)
             if not isinstance(queue, OutgoingQueue) and matches_all(row, filters):
                 return DirectoryResult.SUCCESS, row  # DM-3.1.7.1.20-07
-        return DirectoryResult.OBJECT_NOT_FOUND, NO_ROW
-    if type_name == QUEUE_MANAGER and matches_all(core.local.row(), filters):
+    elif type_name == QUEUE_MANAGER and matches_all(core.local.row(), filters):
         return DirectoryResult.SUCCESS, core.local.row()  # DM-3.1.7.1.20-08
+    known = remembered(core.directory, type_name, filters)  # of the days when it was there
+    if known is not None:
+        return DirectoryResult.SUCCESS, known
+    if type_name == QUEUE:
+        return DirectoryResult.OBJECT_NOT_FOUND, NO_ROW
     return DirectoryResult.DIRECTORY_NOT_CONNECTED, NO_ROW  # DM-3.1.7.1.20-09
 
 
@@ -212,9 +250,12 @@ def _noticed(core: QueueManagerCore, result: DirectoryResult) -> DirectoryResult
 def _start_online_timer(core: QueueManagerCore) -> None:
     """Directory Online Timer, MQDMPR 3.1.2.5: one at a time (DM-A58)."""
 
+    directory = core.directory
+
     def expired() -> None:
-        core.is_directory_online_timer_active = False
-        check_directory_online(core)
+        if core.directory is directory:  # else it was left meanwhile
+            core.is_directory_online_timer_active = False
+            raise_beside(core, check_directory_online)
 
     if not core.is_directory_online_timer_active and core.directory.is_integrated:
         core.is_directory_online_timer_active = True

@@ -121,6 +121,19 @@ class DirectoryBackend(Protocol):
     def find_servers(self, domain_name: str) -> Sequence[str]: ...
 
 
+def remembered(directory: DirectoryBackend, type_name: str, filters: Filters) -> Row | None:
+    """What a directory answered when it was last asked; None if it does not know."""
+    ask = getattr(directory, "remembered", None)
+    return None if ask is None else ask(type_name, filters)
+
+
+def forget(directory: DirectoryBackend, type_name: str, identifier: UUID) -> None:
+    """An object has changed: the next question goes to the directory itself."""
+    tell = getattr(directory, "forget", None)
+    if tell is not None:
+        tell(type_name, identifier)
+
+
 class NoDirectory:
     """A workgroup: there is nobody to ask (DirectoryIntegrated False)."""
 

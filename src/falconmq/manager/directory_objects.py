@@ -115,6 +115,20 @@ class QueueManager(DirectoryObject):
     public_signing_keys: bytes = b""
     security: SecurityDescriptor | None = None
     clustered: bool = False
+    out_routing_servers: list[QueueManager] = field(default_factory=list, metadata=OURS)
+    in_routing_servers: list[QueueManager] = field(default_factory=list, metadata=OURS)
+
+    def connect(self, out_servers: list[QueueManager], in_servers: list[QueueManager]) -> None:
+        """Refer to the routing servers that the identifiers name, and to no others."""
+        for server in out_servers:
+            if server.identifier not in self.out_routing_server_identifiers:  # DM-3.1.1.1-55
+                raise _mismatch(
+                    "OutRoutingServerIdentifierList", self.identifier, server.identifier
+                )
+        for server in in_servers:
+            if server.identifier not in self.in_routing_server_identifiers:  # DM-3.1.1.1-56
+                raise _mismatch("InRoutingServerIdentifierList", self.identifier, server.identifier)
+        self.out_routing_servers, self.in_routing_servers = out_servers, in_servers
 
     @property
     def directory_server_type(self) -> DirectoryServerType | None:

@@ -27,7 +27,12 @@ from falconmq.manager.directory import (
     start_directory_timers,
     update_local_queue_manager,
 )
-from falconmq.manager.directory_backend import equals
+from falconmq.manager.directory_backend import (
+    DirectoryBackend,
+    NoDirectory,
+    equals,
+    remembered,
+)
 from falconmq.manager.directory_objects import INITIALIZATION_RETRY_SECONDS, Enterprise, Site
 from falconmq.manager.model import NULL_UUID
 from falconmq.manager.persistence import (
@@ -70,12 +75,7 @@ def initialize(
         load_manager(core)
         _identify(core)
         if core.directory.is_integrated:  # DM-3.1.3-11
-            if provisioning:
-                _provision(core)
-            _synchronize(core, provisioning=provisioning)
-            if provisioning:
-                _publish_keys(core)
-            start_directory_timers(core)
+            _integrate(core, provisioning=provisioning)
         load_counters(core)
         reserve_counters(core)
         load_queues(core)
@@ -128,6 +128,47 @@ def stop(core: QueueManagerCore) -> None:
     core.is_directory_online_timer_active = False
     store_counters(core)
     core.state = ManagerState.STOPPED
+
+
+def join_directory(
+    core: QueueManagerCore, directory: DirectoryBackend, *, provisioning: bool = False
+) -> None:
+    """Become part of a directory while the queue manager runs, as if it had started with it.
+
+    DirectoryError if it cannot be read; then it is a workgroup still.
+    """
+    core.directory = directory
+    try:
+        _integrate(core, provisioning=provisioning)
+    except BaseException:
+        leave_directory(core)
+        raise
+    store_manager(core)
+
+
+def leave_directory(core: QueueManagerCore) -> None:
+    """Be a workgroup from now on; queues and messages stay as they are."""
+    core.directory = NoDirectory()  # the timers of the other one end with it
+    core.is_directory_offline = False  # DM-3.1.1.1-38
+    core.is_directory_online_timer_active = False
+    core.enterprise = None
+    core.sites.clear()
+    core.directory_servers.clear()
+    core.local.site_identifiers = []
+    core.local.out_routing_server_identifiers = []
+    core.local.in_routing_server_identifiers = []
+    core.local.connect([], [])
+    store_manager(core)
+
+
+def _integrate(core: QueueManagerCore, *, provisioning: bool) -> None:
+    if provisioning:
+        _provision(core)
+    core.sites.clear()
+    _synchronize(core, provisioning=provisioning)
+    if provisioning:
+        _publish_keys(core)
+    start_directory_timers(core, provisioning=provisioning)
 
 
 def take_offline(core: QueueManagerCore) -> None:
@@ -206,7 +247,11 @@ def _publish_keys(core: QueueManagerCore) -> None:
 
 def _synchronize(core: QueueManagerCore, *, provisioning: bool) -> None:
     """Read this queue manager, its sites and its enterprise from the directory."""
-    result, row = read_directory(core, "QueueManager", equals("identifier", core.identifier))
+    filters = equals("identifier", core.identifier)
+    result, row = read_directory(core, "QueueManager", filters)
+    known = remembered(core.directory, "QueueManager", filters)
+    if result is DirectoryResult.DIRECTORY_NOT_CONNECTED and known is not None:
+        result, row = DirectoryResult.SUCCESS, known  # offline, with what it knew
     if result is DirectoryResult.SUCCESS:
         update_local_queue_manager(core, row)  # DM-3.1.3-33
         for identifier in core.local.site_identifiers:  # DM-3.1.3-34

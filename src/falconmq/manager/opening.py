@@ -14,10 +14,11 @@ from falconmq.manager.core import QueueManagerCore, next_number
 from falconmq.manager.creation import new_identifier, open_subqueue
 from falconmq.manager.cursors import close_cursor
 from falconmq.manager.destinations import check_room
-from falconmq.manager.directory import read_directory
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.model import OpenQueueDescriptor, OutgoingQueue, Queue, QueueProperties
+from falconmq.manager.path_names import is_directory_away, look_up
 from falconmq.manager.persistence import store_queue
+from falconmq.manager.public_queues import unknown_to_directory
 from falconmq.manager.queue_names import (
     direct_path,
     expand_format_name,
@@ -63,7 +64,7 @@ def open_queue(
     if queue is None:
         if internal:  # a peer's wish, not a user's
             check_room(core, name)
-        queue = _create_outgoing(core, name, access)
+        queue = _create_outgoing(core, name, access, for_peer=internal)
     if queue.is_internal and not internal:  # DM-3.1.3-44
         raise QueueError(
             f"{queue.path_name} is for the queue manager alone",
@@ -171,7 +172,7 @@ def _find_subqueue(core: QueueManagerCore, name: DirectFormatName) -> Queue | No
 
 
 def _create_outgoing(
-    core: QueueManagerCore, name: SingleFormatName, access: AccessType
+    core: QueueManagerCore, name: SingleFormatName, access: AccessType, *, for_peer: bool
 ) -> OutgoingQueue:
     """The queue that holds messages until their destination takes them."""
     if access is not AccessType.SEND:  # DM-3.1.7.1.5-17
@@ -183,7 +184,7 @@ def _create_outgoing(
         case PrivateFormatName() if name.computer == core.identifier:  # DM-3.1.7.1.5-21
             raise queue_not_found(core, name)
         case PublicFormatName():
-            base_priority = _read_base_priority(core, name)
+            base_priority = _read_base_priority(core, name, for_peer=for_peer)
     number = next_number(core, core.queue_number)
     properties = QueueProperties(label=str(name), base_priority=base_priority)  # -23, -25
     queue = OutgoingQueue(number, name, properties, core.fetch)
@@ -196,15 +197,12 @@ def _create_outgoing(
     return queue
 
 
-def _read_base_priority(core: QueueManagerCore, name: PublicFormatName) -> int:
-    result, row = read_directory(core, "Queue", equals("identifier", name.queue))
+def _read_base_priority(core: QueueManagerCore, name: PublicFormatName, *, for_peer: bool) -> int:
+    result, row = look_up(core, "Queue", equals("identifier", name.queue))
     if result is not DirectoryResult.SUCCESS:  # DM-3.1.7.1.5-19, DM-A09
-        hint = "" if core.directory.is_integrated else "in a workgroup use a direct name"
-        raise QueueError(
-            f"the directory does not know {name}: {result.value}",
-            status=MqStatus.UNSUPPORTED_FORMATNAME_OPERATION,
-            hint=hint,
-        )
+        if for_peer and is_directory_away(core):
+            return 0  # somebody knew the queue: to refuse its message would lose it for good
+        raise unknown_to_directory(core, name, result)
     if is_local_computer(core, str(row["computer_name"])):  # DM-3.1.7.1.5-20
         raise queue_not_found(core, name)
     base_priority = row["base_priority"]

@@ -17,14 +17,15 @@ from falconmq.manager.creation import (
     check_properties,
     create_connector_queue,
     create_queue,
-    directory_error,
     open_subqueue,
     set_queue_defaults,
 )
 from falconmq.manager.directory import delete_directory_object, write_directory
 from falconmq.manager.model import OutgoingQueue, Queue, QueueProperties, Transaction
 from falconmq.manager.opening import close_queue, open_queue
+from falconmq.manager.path_names import format_name_of, resolve_path_name
 from falconmq.manager.persistence import forget_queue, store_queue
+from falconmq.manager.public_queues import directory_error, left_in_directory
 from falconmq.manager.queue_names import (
     expand_format_name,
     find_queue,
@@ -58,6 +59,7 @@ __all__ = [
     "delete_queue",
     "expand_format_name",
     "find_queue",
+    "format_name_of",
     "get_queue_path",
     "is_local_computer",
     "open_queue",
@@ -65,6 +67,7 @@ __all__ = [
     "pause_queue",
     "purge_queue",
     "queue_not_found",
+    "resolve_path_name",
     "resume_queue",
     "set_queue_defaults",
     "set_queue_properties",
@@ -75,7 +78,7 @@ def delete_queue(core: QueueManagerCore, queue: Queue, *, skip_directory: bool =
     """Delete a queue with its journal, its subqueues and all their messages.
 
     Delete Queue, MQDMPR 3.1.7.1.4. If the directory refuses, DirectoryError says so, but the queue
-    is gone here all the same.
+    is gone here all the same. A directory that has lost it has nothing to refuse.
     """
     if queue.queue_type is QueueType.SYSTEM:
         raise QueueError(
@@ -93,10 +96,11 @@ def delete_queue(core: QueueManagerCore, queue: Queue, *, skip_directory: bool =
     if queue.parent is not None:
         queue.parent.subqueues.pop(fold(queue.path_name.subqueue or ""), None)
         return
-    if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DM-3.1.7.1.4-05
+    is_published = queue.queue_type is QueueType.PUBLIC and core.directory.is_integrated
+    if is_published and not skip_directory:  # DM-3.1.7.1.4-05
         result = delete_directory_object(core, queue)
-        if result is not DirectoryResult.SUCCESS:
-            raise directory_error(core, queue, "deleted", result)  # DM-3.1.7.1.4-06
+        if result not in (DirectoryResult.SUCCESS, DirectoryResult.OBJECT_NOT_FOUND):
+            raise left_in_directory(core, queue, result)  # DM-3.1.7.1.4-06
 
 
 def purge_queue(core: QueueManagerCore, queue: Queue) -> int:

@@ -64,7 +64,7 @@ def register(core: QueueManagerCore, queue: Queue) -> None:
     if queue.queue_type is QueueType.PUBLIC:
         core.public[queue.identifier] = queue
     if queue.queue_type is QueueType.CONNECTOR:
-        core.connectors[_connector_name(queue)] = queue
+        core.connectors[connector_name(queue)] = queue
 
 
 def unregister(core: QueueManagerCore, queue: Queue) -> None:
@@ -81,7 +81,7 @@ def unregister(core: QueueManagerCore, queue: Queue) -> None:
         core.private_numbers.pop(queue.private_queue_number, None)
         core.public.pop(queue.identifier, None)
     if queue.queue_type is QueueType.CONNECTOR:
-        core.connectors.pop(_connector_name(queue), None)
+        core.connectors.pop(connector_name(queue), None)
 
 
 def connector_path(computer: str, name: ConnectorFormatName) -> PathName:
@@ -90,7 +90,8 @@ def connector_path(computer: str, name: ConnectorFormatName) -> PathName:
     return PathName(computer, QueueKind.SYSTEM, f"{prefix}{name.connector}")
 
 
-def _connector_name(queue: Queue) -> ConnectorFormatName:
+def connector_name(queue: Queue) -> ConnectorFormatName:
+    """What others call a connector queue."""
     name = queue.path_name.name
     is_transactional = name.startswith(CONNECTOR_XACT)
     guid = name.removeprefix(CONNECTOR_XACT if is_transactional else CONNECTOR)

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from falconmq.security import rsa
 from falconmq.security.hashes import hash_of
-from falconmq.security.keys import keys_by_provider
 from falconmq.security.problems import SignatureError
-from falconmq.security.rsa import RsaKeyPair
+from falconmq.security.providers import BY_NAME
+from falconmq.security.rsa import RsaKeyPair, RsaPublicKey
 from falconmq.security.signature_input import SignatureVersion, signature_input
 from falconmq.wire.message_properties_header import HASH_SHA512
 from falconmq.wire.public_keys import PublicKeys
@@ -81,10 +81,16 @@ def verify_manager(
         raise SignatureError("the message is not signed")
     used = hash_of(packet.properties.hash_algorithm, allow_weak=allow_weak)
     signature = bytes(security.signature)[::-1]
-    known = keys_by_provider(published).values()
-    keys = [key for key in known if key.is_valid and (allow_weak or not key.is_legacy)]
+    keys = [key for key in _keys(published) if allow_weak or not key.is_legacy]
     for version in _VERSIONS:
         data = signature_input(version, packet)
         if any(rsa.verify(key, used, data, signature) for key in keys):
             return version
     raise SignatureError("no published key of the queue manager fits the signature")
+
+
+def _keys(published: PublicKeys) -> list[RsaPublicKey]:
+    """Those of providers that we know, and that can be keys at all; there may be several of one."""
+    known = [each.public_key for each in published.keys if each.provider_name in BY_NAME]
+    keys = [RsaPublicKey(blob.modulus, blob.public_exponent) for blob in known]
+    return [key for key in keys if key.is_valid]

@@ -71,12 +71,24 @@ class CertificateError(SecurityError):
         super().__init__(message, status=status, hint=hint)
 
 
+class PrivateKeyError(CertificateError):
+    """A private key that is none, of another kind, or of another certificate."""
+
+
 class CertificateExistsError(CertificateError):
     """The user has this certificate, or an internal one, already."""
 
 
 class UnknownEntryError(SecurityError):
     """No such certificate, no such queue manager in the files of the data directory."""
+
+
+class RegistryAwayError(SecurityError):
+    """Nobody can say now who has which keys or certificates; later somebody may."""
+
+    def __init__(self, message: str, *, since: float, hint: str = "") -> None:
+        super().__init__(message, status=MqStatus.NO_DS, hint=hint)
+        self.since = since  # when it began, in seconds since 1970
 
 
 class PeerKeysError(SecurityError):

@@ -28,11 +28,17 @@ class SigningKeys:
 
     def all(self) -> tuple[Registered, ...]:
         """Every certificate with its key, by user."""
-        return tuple(each for each in self._read() if each.is_internal)
+        return tuple(each for each in self._read() if each.pair is not None)
 
     def of(self, owner: Sid) -> Registered | None:
-        """The one of a user: there is at most one (DM-3.1.1.1-61)."""
-        return next((each for each in self.all() if each.owner == owner), None)
+        """The one of a user: the internal one, of which there is at most one (DM-3.1.1.1-61).
+
+        Who has none signs with an external one, of several with the one that is good for longest.
+        """
+        own = [each for each in self.all() if each.owner == owner]
+        return max(
+            own, key=lambda each: (each.is_internal, each.certificate.not_after), default=None
+        )
 
     def with_certificate(self, data: bytes) -> Registered | None:
         """The one that somebody shows, DER or PEM."""

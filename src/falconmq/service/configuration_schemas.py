@@ -17,7 +17,7 @@ class SettingOut(Strict):
 
     name: str = Field(examples=["http.port"])
     value: Value
-    source: Literal["default", "file", "environment", "option"]
+    source: Literal["default", "membership", "file", "environment", "option"]
     default: Value
     unit: str
     text: str = Field(description="What it is for.")
@@ -97,7 +97,7 @@ class DeclaredResultOut(Strict):
     """What became of a declared queue."""
 
     name: str
-    outcome: Literal["created", "changed", "unchanged"]
+    outcome: Literal["created", "changed", "unchanged", "postponed"]
     changes: list[str] = Field(description="The properties that were set.")
 
 

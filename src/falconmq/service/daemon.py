@@ -1,6 +1,7 @@
 """The life of the daemon: start, serve until a signal, stop in order.
 
-    start   data directory -> core -> declared queues -> transport -> ports -> doors -> READY
+    start   data directory -> core -> enterprise, if it is in one -> declared queues -> transport ->
+            ports -> doors -> READY
     reload  SIGHUP: the configuration is read again, what can be applied is (`service.reload`)
     stop    no new connections -> no new calls -> nothing more is read -> what is in hand becomes
             durable and is acknowledged -> sessions close -> store closes
@@ -41,6 +42,7 @@ from falconmq.security.signing_keys import SigningKeys
 from falconmq.service import declared, securing
 from falconmq.service.addresses import local_addresses
 from falconmq.service.configuration import ALL_INTERFACES, Configuration, DeclaredQueue
+from falconmq.service.directory.hub import DirectoryHub
 from falconmq.service.file_modes import check_files
 from falconmq.service.host import Host
 from falconmq.service.observation.event_texts import queue_text
@@ -99,6 +101,9 @@ class Service:
             configuration.transport,
             securing.protect(engine.core, configuration),
         )
+        self.hub = DirectoryHub(configuration, engine, self.transport)
+        self.hub.on_membership = self.configure
+        self.hub.on_back = self._declare_the_rest
         self.host = Host(engine, self.transport)
         self.network.attach(self.host, self.transport)
         self.doors: list[Door] = []
@@ -126,6 +131,7 @@ class Service:
             # First what takes long to import: a peer that had to wait for us would take the line
             # for slow, and have its acknowledgements late for the life of the session.
             _import_doors()
+            await self.hub.start()  # before anybody needs a way, or a public queue
             await self.declare(self.configuration.queues)
             securing.use_keys(self.transport.protection, self.configuration)
             is_hardened = self.configuration.security.hardened
@@ -161,9 +167,11 @@ class Service:
             access=access,
             troubles=self.troubles,
             reload=self.reload,
+            hub=self.hub,
         )
         self._control = app.state.control
         self._control.watch.start()
+        self.engine.run(self._control.key_publisher.catch_up)
         self.doors.append(self._control.watch)
         control = ControlServer()
         await control.start(self.configuration.control_socket, app)
@@ -186,6 +194,11 @@ class Service:
                 _log.info("queue %s name=%s set=%s", queue.outcome.value, queue.name, changes)
         return self.declared
 
+    async def _declare_the_rest(self) -> None:
+        """The directory is back: public queues that could not be made without it are made now."""
+        if declared.are_postponed(self.declared):
+            await self.declare(self.configuration.queues)
+
     async def reload(self) -> Report:
         """Read the configuration again; FalconMQError if it is wrong, and then nothing changed."""
         async with self._reloading:
@@ -204,6 +217,7 @@ class Service:
         """Another configuration is in effect."""
         self.configuration = configuration
         securing.configure(self.transport.protection, configuration)
+        self.hub.configure(configuration)
         if self._control is not None:
             self._control.configure(configuration)
         if self.http is not None:
@@ -225,6 +239,7 @@ class Service:
             "listening": self.network.addresses,
             "http": None if self.http is None else self.http.url,
             "configuration": self.configuration.source,
+            "directory": self.hub.status(),
             "declared_queues": [queue.to_json() for queue in self.declared],
             "sessions": [_describe(session) for session in transport.sessions],
             "counters": {
@@ -243,6 +258,7 @@ class Service:
                 await door.stop()
             self.network.stop_reading()
             await self._settle()
+            await self.hub.stop()
             self.host.handle(self.transport.stop)
             await self._settle()
             await self.network.close()
@@ -321,7 +337,6 @@ def start_hosted_engine(store: Store, configuration: Configuration) -> Engine:
             quota_kilobytes=configuration.manager.quota_kilobytes,
         )
         core = QueueManagerCore(identifier, store, SystemClock(), chance, settings)
-        core.key_source = KeyStore(configuration.manager.data).keys
         prepare(configuration, core)
         lifecycle.initialize(core)
         committer = GroupCommitter(store)
@@ -341,6 +356,7 @@ def prepare(configuration: Configuration, core: QueueManagerCore) -> None:
     """Make a queue manager what the configuration says, before anything happens in it."""
     remember(configuration, core)
     secure(core, configuration.security)
+    core.key_source = KeyStore(configuration.manager.data).keys
     core.signing_keys = SigningKeys(configuration.manager.data)
 
 

@@ -4,6 +4,9 @@ A queue that is missing is created. One that is there gets the properties that a
 keeps the others. Whether a queue is transactional cannot be changed, so another kind is refused,
 before anything is done. Nothing is ever deleted: a queue holds messages, and a line that was taken
 out of a file is no order to throw them away.
+
+A public queue needs the directory to be created or changed. One that is away does not stop the
+service: the queue is postponed, and declared again later.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from falconmq.errors import DirectoryError, MqStatus
 from falconmq.manager import queues
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import QueueProperties
@@ -24,6 +28,7 @@ class Outcome(Enum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+    POSTPONED = "postponed"  # until the directory is back
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,21 @@ def declare(core: QueueManagerCore, declared: Iterable[DeclaredQueue]) -> list[R
     """Make the queues what the configuration says, in one turn."""
     wanted = list(declared)
     check_kinds(core, wanted)
-    return [_declare(core, queue) for queue in wanted]
+    return [_declare_if_possible(core, queue) for queue in wanted]
+
+
+def are_postponed(results: Iterable[Result]) -> bool:
+    """Whether something is left to be declared when the directory is back."""
+    return any(result.outcome is Outcome.POSTPONED for result in results)
+
+
+def _declare_if_possible(core: QueueManagerCore, wanted: DeclaredQueue) -> Result:
+    try:
+        return _declare(core, wanted)
+    except DirectoryError as error:
+        if error.status is not MqStatus.NO_DS:
+            raise
+        return Result(str(wanted.name), Outcome.POSTPONED)
 
 
 def _declare(core: QueueManagerCore, wanted: DeclaredQueue) -> Result:

@@ -41,7 +41,7 @@ class ExplanationOut(Strict):
     """Why a message or a backlog is where it is."""
 
     subject: str
-    kind: Literal["message", "queue", "outgoing"]
+    kind: Literal["message", "queue", "outgoing", "directory"]
     summary: str = Field(description="One or two sentences.")
     severity: Literal["info", "warning", "error"] = Field(description="That of the worst cause.")
     facts: list[FactOut]

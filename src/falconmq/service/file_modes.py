@@ -6,11 +6,12 @@ directory itself, and again by whoever asks for the status:
     data directory     refused if everybody may write there: whoever can put files in it can put in
                        tokens and keys of his own; a warning if others may look inside
     data.mdb           refused if others may change it
-    tokens.json, keys.json, peer-keys.json, certificates.json
+    tokens.json, keys.json, peer-keys.json, certificates.json, membership.toml,
+    directory.password_file, directory.token_file
                        refused if anybody but the owner may do anything with them
     http.key           refused if others may read or change it; a group may read it, as Debian's
                        ssl-cert does
-    http.certificate, http.client_ca, the configuration
+    http.certificate, http.client_ca, directory.ca_file, the configuration
                        public, but refused if everybody may change them
     control.sock       a warning if others may use it; the service makes it with mode 0600
 
@@ -30,7 +31,7 @@ from typing import Any, Final
 
 from falconmq.errors import FalconMQError, MqStatus
 from falconmq.security.files import OTHERS
-from falconmq.service.configuration import Configuration
+from falconmq.service.configuration import Configuration, DirectorySection
 from falconmq.store.data_directory import SIDE_FILES
 from falconmq.store.lmdb_engine import DATA_FILE
 
@@ -84,7 +85,8 @@ def find(configuration: Configuration) -> list[Finding]:
     found = [
         *_data_directory(data),
         *_writable([data / DATA_FILE], "600", OTHERS & 0o022),
-        *_private(data),
+        *_private(data, [data / name for name in SIDE_FILES]),
+        *_private(data, _secrets(configuration.directory)),
         *_tls_key(configuration.http.key),
         *_writable(_public_files(configuration), "o-w", _EVERYBODY_WRITES),
         *_control_socket(configuration.control_socket),
@@ -108,10 +110,10 @@ def _data_directory(path: Path) -> Iterator[Finding]:
         yield Finding(path, False, text, hint)
 
 
-def _private(data: Path) -> Iterator[Finding]:
+def _private(data: Path, paths: Iterable[Path]) -> Iterator[Finding]:
     """Secrets: for the owner alone, who is the one of the directory, the service, or root."""
     owners = {0, os.geteuid(), _owner_of(data)}
-    for path in (data / name for name in SIDE_FILES):
+    for path in paths:
         mode = _mode_of(path)
         if mode is None:
             continue
@@ -122,6 +124,11 @@ def _private(data: Path) -> Iterator[Finding]:
         elif (owner := _owner_of(path)) not in owners:
             text = f"{path} belongs to another user ({owner}), who can read and change it"
             yield Finding(path, True, text, f"chown {os.geteuid()} {_quoted(path)}")
+
+
+def _secrets(section: DirectorySection) -> list[Path]:
+    """What the configuration names as the way into a directory."""
+    return [path for path in (section.password_file, section.token_file) if path is not None]
 
 
 def _tls_key(path: Path | None) -> Iterator[Finding]:
@@ -149,7 +156,12 @@ def _control_socket(path: Path) -> Iterator[Finding]:
 
 def _public_files(configuration: Configuration) -> list[Path]:
     http = configuration.http
-    named = (configuration.origin.path, http.certificate, http.client_ca)
+    named = (
+        configuration.origin.path,
+        http.certificate,
+        http.client_ca,
+        configuration.directory.ca_file,
+    )
     return [path for path in named if path is not None]
 
 

@@ -9,6 +9,7 @@ outgoing queues until somebody serves the directory.
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine
@@ -20,15 +21,18 @@ from falconmq import aio
 from falconmq.client import CONTROL_SOCKET
 from falconmq.embedded.engine import Engine
 from falconmq.embedded.manager import start_engine
+from falconmq.errors import DirectoryError
 from falconmq.manager.core import Settings
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, load
 from falconmq.service.daemon import prepare
+from falconmq.service.directory.hub import DirectoryHub
 from falconmq.service.file_modes import check_files
 from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory
 
 _PATIENCE: Final = 60.0  # seconds for what is in hand to become durable
+_log = logging.getLogger("falconmq.service")
 
 
 class LocalManager:
@@ -40,6 +44,7 @@ class LocalManager:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._manager: aio.QueueManager
+        self._hub: DirectoryHub | None = None
         self._place: tempfile.TemporaryDirectory[str]
 
     @classmethod
@@ -65,7 +70,7 @@ class LocalManager:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._run(self._server.stop)
+            self._run(self._stop)
             self._run(self._manager.close)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -85,8 +90,22 @@ class LocalManager:
         return start_engine(store, settings, prepare=partial(prepare, self._configuration))
 
     async def _start(self, socket: Path) -> None:
-        app = create_app(self._manager, configuration=self._configuration)
+        await self._start_hub()
+        app = create_app(self._manager, configuration=self._configuration, hub=self._hub)
         await self._server.start(socket, app)
+
+    async def _start_hub(self) -> None:
+        """Be a part of the directory, as the service would; without it, as far as that goes."""
+        self._hub = DirectoryHub(self._configuration, self._manager._engine)  # noqa: SLF001
+        try:
+            await self._hub.start()
+        except DirectoryError as error:
+            _log.warning("without a directory: %s; %s", error, error.hint)
+
+    async def _stop(self) -> None:
+        await self._server.stop()
+        if self._hub is not None:
+            await self._hub.stop()
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
         asyncio.run_coroutine_threadsafe(call(), self._loop).result(_PATIENCE)

@@ -17,7 +17,7 @@ from uuid import UUID
 from falconmq.errors import FalconMQError
 from falconmq.manager.access import Principal
 from falconmq.security.certificate_store import CertificateStore
-from falconmq.security.certificates import sign_certs
+from falconmq.security.certificates import registered_as, sign_certs
 from falconmq.security.file_names import CERTIFICATES_FILE, PEER_KEYS_FILE
 from falconmq.security.keys import keys_by_provider
 from falconmq.security.peer_store import PeerKeys, PeerStore
@@ -26,7 +26,7 @@ from falconmq.security.rsa import RsaPublicKey
 from falconmq.service.configuration import Computer, ConfiguredPrincipal
 from falconmq.wire.public_keys import PublicKeys
 from falconmq.wire.sid import Sid
-from falconmq.wire.user_sign_certs import UserSignCerts
+from falconmq.wire.user_sign_certs import UserSignCert, UserSignCerts
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -60,7 +60,9 @@ class FileRegistry:
         peer = self._peers.content().get(queue_manager)
         return None if peer is None else keys_by_provider(peer.encryption)
 
-    def signing_keys_of(self, queue_manager: UUID) -> PublicKeys | None:
+    def signing_keys_of(self, queue_manager: UUID, *, again: bool = False) -> PublicKeys | None:
+        if again:  # the file is looked at each time
+            return None
         peer = self._peers.content().get(queue_manager)
         return None if peer is None else peer.signing
 
@@ -72,7 +74,11 @@ class FileRegistry:
         return "" if peer is None else peer.name
 
     def certificates_of(self, user: Sid) -> UserSignCerts:
+        """The certificates that are registered for a user."""
         return self._users.content().get(user) or UserSignCerts([])
+
+    def find_certificate(self, user: Sid, certificate: bytes) -> UserSignCert | None:
+        return registered_as(certificate, self.certificates_of(user))
 
     def principal_of(self, user: Sid) -> Principal:
         """With the groups that `[[principals]]` gives it; without any if it is not there."""

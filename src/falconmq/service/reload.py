@@ -110,6 +110,7 @@ def merge(old: Configuration, new: Configuration, changes: list[Change]) -> Conf
         history=old.history,
         events=old.events,
         telemetry=old.telemetry,
+        directory=old.directory,
         security=replace(old.security, **_applied(changes, "security")),
         sources=_sources(old, new, waiting),
     )
@@ -136,7 +137,6 @@ def _apply(service: Service, merged: Configuration, changes: list[Change]) -> No
         setattr(merged.transport, key, value)
     logging.getLogger().setLevel(merged.log_level.upper())
     service.network.hosts = merged.hosts
-    service.transport.router = merged.router()
     service.engine.run(_set_quota, merged.manager.quota_kilobytes)
     service.engine.run(secure, merged.security)
     service.configure(merged)

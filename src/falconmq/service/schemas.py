@@ -401,6 +401,7 @@ class OutgoingOut(Strict):
 
     number: int = Field(description="Names it for pause and resume.")
     destination: str
+    path_name: str = Field(description="Of a public queue, if it is known here; else empty.")
     state: str
     next_hops: list[str]
     messages: int

@@ -10,6 +10,7 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.security.key_store import KeyStore
 from falconmq.service.configuration import Configuration, SecuritySection
 from falconmq.service.configuration.principals import weak_name
+from falconmq.service.directory.registry import DirectoryRegistry
 from falconmq.service.registered import FileRegistry
 from falconmq.transport.protection import Protection, ProtectionSettings
 from falconmq.wire.sddl import parse_sddl
@@ -43,8 +44,10 @@ def configure(protection: Protection | None, configuration: Configuration) -> No
     if protection is None:
         return
     protection.settings = _settings(configuration.security)
-    if isinstance(protection.registry, FileRegistry):
-        protection.registry.configure(configuration.principals, configuration.computers)
+    registry = protection.registry
+    files = registry.files if isinstance(registry, DirectoryRegistry) else registry
+    if isinstance(files, FileRegistry):
+        files.configure(configuration.principals, configuration.computers)
 
 
 def use_keys(protection: Protection | None, configuration: Configuration) -> None:

@@ -6,6 +6,8 @@
     lock.mdb    LMDB's table of readers; means nothing between two runs
     reserve     space for the day the disk is full
     tokens.json who may use the HTTP port; may be there before anything else
+    membership.toml
+                which directory was joined (`falconmq directory join`)
     keys.json, peer-keys.json, certificates.json
                 what `falconmq key` and `falconmq certificate` keep
 
@@ -49,7 +51,8 @@ READERS_FILE: Final = "lock.mdb"
 COMPACTING: Final = "compacting"  # a directory in which a compact copy grows
 RESTORING: Final = "restoring"  # the same for a backup that is brought back
 TOKENS_FILE: Final = "tokens.json"
-SIDE_FILES: Final = (TOKENS_FILE, *SECURITY_FILES)  # small; a backup has them too
+MEMBERSHIP_FILE: Final = "membership.toml"
+SIDE_FILES: Final = (TOKENS_FILE, MEMBERSHIP_FILE, *SECURITY_FILES)  # small; a backup has them too
 
 READERS_BYTES: Final = READERS_MAX * 64  # LMDB takes 64 bytes for each
 _LABEL: Final = "falconmq data"

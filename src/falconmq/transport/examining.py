@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from falconmq.manager.access import Principal, grants, may_anyone_send
 from falconmq.manager.model import Queue
 from falconmq.manager.record import StoredMessage
+from falconmq.manager.states import QueueType
 from falconmq.message import is_expired
 from falconmq.security.body_encryption import needs_private_key
+from falconmq.security.problems import RegistryAwayError
 from falconmq.transport.session import Session
 from falconmq.transport.unsealing import Unsealed, unseal
 from falconmq.wire.access_masks import MQSEC_WRITE_MESSAGE, ObjectKind
@@ -33,9 +35,15 @@ def examined(
     refusal = _refusal(transport, message.packet, queue)
     if refusal is not None or queue is None:
         return refusal or MessageClass.NACK_BAD_DST_Q
+    if queue.queue_type is QueueType.CONNECTOR:
+        return message  # signed and encrypted for a foreign system: that opens it, and may refuse
     if not _may_open(transport, session, message.packet, queue):
         return None
-    found = unseal(transport.protection, message, queue)
+    try:
+        found = unseal(transport.protection, message, queue)
+    except RegistryAwayError as error:
+        _send_away(transport, session, error)
+        return None
     if message.packet.security is not None and transport.protection is not None:
         transport.protection.arm(transport.after)
     if not isinstance(found, Unsealed):
@@ -75,6 +83,13 @@ def _may_open(transport: Transport, session: Session, packet: UserMessage, queue
         transport.counters["sessions closed for too many keys"] += 1
     transport.close(session, "the peer encrypts with a new key for every message")
     return False
+
+
+def _send_away(transport: Transport, session: Session, error: RegistryAwayError) -> None:
+    """A message that nobody can judge now stays with its sender, who will connect again."""
+    if not session.is_closed:  # by an earlier message of the same segment
+        transport.counters["sessions closed while the directory was away"] += 1
+    transport.close(session, f"a signature cannot be verified now: {error}")
 
 
 def _may_send(transport: Transport, queue: Queue, sender: Principal | None) -> bool:

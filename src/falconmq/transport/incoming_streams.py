@@ -28,7 +28,7 @@ from falconmq.manager.model import IncomingTransactionalTransferInfo, Queue
 from falconmq.names.syntax import fold
 from falconmq.transport.history import damaged_record
 from falconmq.transport.settings import TransportSettings
-from falconmq.wire.guid import guid_text, guid_value
+from falconmq.wire.guid import NULL_GUID, guid_text, guid_value
 from falconmq.wire.transaction_header import TransactionHeader
 from falconmq.wire.user_message import UserMessage
 
@@ -107,14 +107,14 @@ class IncomingStreams:
     def find(self, packet: UserMessage) -> IncomingStream | None:
         """The stream a message belongs to, if there is one."""
         user = packet.user
-        stream = self._spellings.get((user.source_queue_manager, user.destination_queue))
+        stream = self._spellings.get((user.source_queue_manager, _spelling(packet)))
         if stream is not None:
             return stream
         stream = self._streams.get((user.source_queue_manager, fold(self._name(packet))))
         if stream is not None and stream.queue_number:
             if len(self._spellings) >= SPELLINGS_MAX:
                 self._spellings.clear()
-            self._spellings[user.source_queue_manager, user.destination_queue] = stream
+            self._spellings[user.source_queue_manager, _spelling(packet)] = stream
         return stream
 
     def of(self, packet: UserMessage, queue: Queue | None) -> IncomingStream:
@@ -228,7 +228,9 @@ class IncomingStreams:
         if isinstance(name, bytes):
             return f"PUBLIC={guid_text(name)}"
         if isinstance(name, int):
-            return f"PRIVATE={self._own_guid}\\{name:08x}"
+            address = packet.user.queue_manager_address  # another's: we are its connector
+            owner = self._own_guid if address == NULL_GUID else guid_text(address)
+            return f"PRIVATE={owner}\\{name:08x}"
         return ""
 
     def _make(self, packet: UserMessage) -> IncomingStream:
@@ -344,3 +346,10 @@ def _record(stream: IncomingStream) -> bytes:
         len(name),
     )
     return fixed + name + stream.reply_address.encode()
+
+
+def _spelling(packet: UserMessage) -> object:
+    """How a packet spells its destination; a number is one of the queue manager that it names."""
+    user = packet.user
+    name = user.destination_queue
+    return (user.queue_manager_address, name) if isinstance(name, int) else name

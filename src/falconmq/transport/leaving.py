@@ -25,6 +25,7 @@ from falconmq.wire.ordering_acks import needs_final_ack
 from falconmq.wire.user_message import UserMessage
 
 _DESTINATIONS: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC})  # subqueues are too
+_ENDS: Final = _DESTINATIONS | {QueueType.CONNECTOR}
 _ASKED_BY: Final[dict[int, int]] = {  # reason to the flag that asks for it: it is iReason, QB-A42
     MessageClass.ACK_RECEIVE: POSITIVE_RECEIVE,  # QB-3.1.7.2.1-02, -04
     MessageClass.NACK_Q_DELETED: NEGATIVE_RECEIVE,  # QB-3.1.7.2.1-03, -05
@@ -48,16 +49,22 @@ def message_left(
     A subscriber of Message Position Deleted; MQQB 3.1.7.2. `reply_address` is that of
     `send_final_ack`.
     """
-    if queue.queue_type not in _DESTINATIONS:  # QB-3.1.7.2-01
+    if queue.queue_type not in _ENDS:  # QB-3.1.7.2-01
         return
     if reason not in _ASKED_BY or position.message.is_dead_letter:
         return
     packet = position.message.packet
-    if packet.properties.flags & _ASKED_BY[reason] and not _answers_to(core, packet, queue, reason):
+    if _is_asked(queue, packet, reason) and not _answers_to(core, packet, queue, reason):
         send_administration_acknowledgment(core, settings, packet, reason)
     is_ours = packet.user.source_queue_manager == core.identifier.bytes_le
     if not is_ours and needs_final_ack(packet, rejected=False):  # QB-3.1.7.2.2-01, QB-A40-01
         send_final_ack(core, packet, reason, reply_address=reply_address)
+
+
+def _is_asked(queue: Queue, packet: UserMessage, reason: int) -> bool:
+    """Whether the sender wants to hear it, and we know: who reads at last, a connector knows."""
+    is_known = queue.queue_type in _DESTINATIONS or reason != MessageClass.ACK_RECEIVE
+    return is_known and bool(packet.properties.flags & _ASKED_BY[reason])
 
 
 def _answers_to(core: QueueManagerCore, packet: UserMessage, queue: Queue, reason: int) -> bool:

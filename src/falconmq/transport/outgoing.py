@@ -77,6 +77,7 @@ class OutgoingTable:
         self.unanswered_since: float | None = None  # an OrderAck is due; of the monotonic clock
         self.sent_in_vain: dict[int, int] = {}  # by lookup identifier: sent, and had to be again
         self.encryption_problem = ""  # why the last message that was to be encrypted was not sent
+        self.is_held = False  # its next message waits for keys of its receiver
 
     @property
     def has_work(self) -> bool:

@@ -21,6 +21,7 @@ from uuid import UUID
 from falconmq.errors import MqStatus
 from falconmq.manager.model import ConnectionAttempt, OutgoingQueue
 from falconmq.manager.states import ConnectionStatus, OutgoingState
+from falconmq.transport.connecting_foreign import hand_over
 from falconmq.transport.initiator import InitiatorSession
 from falconmq.transport.outgoing import OutgoingTable
 from falconmq.transport.session import Session, SessionState
@@ -95,6 +96,14 @@ def wake(transport: Transport, peer: Peer) -> None:
         establish(transport, peer)
 
 
+def look_again(transport: Transport) -> None:
+    """More is known of the ways than before: whoever waits for one does not wait for its timer."""
+    for peer in list(transport.peers.values()):
+        has_no_way = any(queue.state is OutgoingState.NEED_VALIDATION for queue in peer.tables)
+        if has_no_way and peer.retry_at is not None and peer.has_work:
+            establish(transport, peer, is_retry=True)
+
+
 def establish(transport: Transport, peer: Peer, *, is_retry: bool = False) -> None:
     """Begin at the beginning: find the next hops and resolve them (QB-3.1.5.2.1)."""
     _stop_retry(peer)
@@ -111,12 +120,25 @@ def establish(transport: Transport, peer: Peer, *, is_retry: bool = False) -> No
         peer.host_name = destination.host_name
         peer.names = [None]
     else:
+        site = transport.router.connector_site(destination.queue_manager)
+        if site is not None:
+            _end_here(transport, peer, site)
+            return
         peer.names = list(transport.router.get_next_hops(destination.queue_manager))
         if not peer.names:  # QB-3.1.5.2.1-08
             manager = destination.queue_manager
             _no_way(transport, peer, f"no way to queue manager {manager} is known")
             return
     _resolve_next(transport, peer)
+
+
+def _end_here(transport: Transport, peer: Peer, site: UUID) -> None:
+    """The destination is foreign, and we are the last on the way: a connector takes it on."""
+    peer.is_busy, peer.problem = False, ""
+    _set_state(peer, OutgoingState.INACTIVE)
+    for table in list(peer.tables.values()):
+        if table.queue.state not in KEPT_STATES:
+            hand_over(transport, table, site)
 
 
 def resolved(transport: Transport, peer: Peer, addresses: Sequence[str], problem: str) -> None:

@@ -8,16 +8,14 @@ should it be returned to (QB-3.1.7.15-42, QB-3.1.7.17-39, QB-3.1.5.8.9-13)?
 from __future__ import annotations
 
 import logging
-from uuid import UUID
 
 from falconmq.errors import DirectoryError, MessageError, QueueError, ResourceError, WireError
 from falconmq.manager.core import QueueManagerCore, next_message_id
-from falconmq.manager.directory import read_directory
-from falconmq.manager.directory_backend import equals
 from falconmq.manager.model import NULL_UUID, OpenQueueDescriptor, OutgoingQueue
 from falconmq.manager.opening import close_queue, open_queue
+from falconmq.manager.public_queues import host_of
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import AccessType, DirectoryResult, EnqueueStatus, ShareMode
+from falconmq.manager.states import AccessType, EnqueueStatus, ShareMode
 from falconmq.manager.storing import enqueue_message
 from falconmq.message import Message
 from falconmq.names import (
@@ -59,13 +57,14 @@ def post(
 def post_message(core: QueueManagerCore, name: SingleFormatName, message: Message) -> bool:
     """Send a message of our own to this queue; False if it was discarded."""
     message.destination = name
+    host = host_of(core, name) if isinstance(name, PublicFormatName) else None  # others say it
     try:
         packet = to_user_message(
             message,
             source_queue_manager=core.identifier,
             message_id=next_message_id(core),
             sent_time=int(core.clock.time()),
-            destination_queue_manager=_host_of(core, name),
+            destination_queue_manager=host,
             default_time_to_reach_queue=core.settings.default_time_to_reach_queue,
         )
     except MessageError as error:  # a name of a peer's that no message can be sent to
@@ -102,21 +101,6 @@ def _names_a_queue(name: SingleFormatName) -> bool:
             return name.computer != NULL_UUID
         case _:
             return True
-
-
-def _host_of(core: QueueManagerCore, name: SingleFormatName) -> UUID | None:
-    """The queue manager of a public queue, ours or one the directory knows; other names say it."""
-    if not isinstance(name, PublicFormatName):
-        return None
-    if name.queue in core.public:
-        return core.identifier
-    result, queue = read_directory(core, "Queue", equals("identifier", name.queue))
-    if result is not DirectoryResult.SUCCESS:
-        return None
-    by_name = equals("computer_name", queue["computer_name"])
-    result, host = read_directory(core, "QueueManager", by_name)
-    identifier = host["identifier"] if result is DirectoryResult.SUCCESS else None
-    return identifier if isinstance(identifier, UUID) else None
 
 
 def _discarded(name: SingleFormatName, problem: str) -> bool:

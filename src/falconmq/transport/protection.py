@@ -2,8 +2,9 @@
 
 How to think about it. Private keys, caches and limits are here; what somebody has to look up is
 asked of a `Registry`: the public keys of another queue manager, the certificates of a user. It is
-made of files, and later of a directory. What it said is remembered in the caches, until they are
-too old or the registry has changed.
+made of files, and of a directory where there is one. What it said is remembered in the caches,
+until they are too old or the registry has changed. A directory may be away, and the registry not
+know: then messages wait, on the side where they are (`may_wait`).
 
     unsealing   a message in: decrypted, its signature verified, its sender known
     sealing     a message out: encrypted for the queue manager that it goes to
@@ -32,14 +33,16 @@ from falconmq.security.caches import (
     UserCertCache,
 )
 from falconmq.security.keys import ManagerKeys
+from falconmq.security.problems import RegistryAwayError
 from falconmq.security.providers import Provider
 from falconmq.security.rsa import RsaPublicKey
 from falconmq.wire.public_keys import PublicKeys
 from falconmq.wire.sid import Sid
-from falconmq.wire.user_sign_certs import UserSignCerts
+from falconmq.wire.user_sign_certs import UserSignCert
 
 NEW_KEYS_MAX: Final = 32  # of one address at once; a sender makes one in ten minutes
 NEW_KEYS_PER_SECOND: Final = 1.0
+AWAY_PATIENCE_SECONDS: Final = 600.0  # that a signed message is sent again for, and not refused
 _ADDRESSES_MAX: Final = 4096
 _TOLD_MAX: Final = 256
 _LINES_MAX: Final = 30  # of the log, about refused messages, at once
@@ -50,19 +53,22 @@ After = Callable[[float, Callable[[], None]], None]
 
 
 class Registry(Protocol):
-    """Who has which public keys and certificates."""
+    """Who has which public keys and certificates. RegistryAwayError if nobody can say so now."""
 
     def keys_of(self, queue_manager: UUID) -> Mapping[Provider, RsaPublicKey] | None:
         """What others encrypt with for a queue manager; None if nobody has told us."""
 
-    def signing_keys_of(self, queue_manager: UUID) -> PublicKeys | None:
-        """What a queue manager signs with; None if nobody has told us."""
+    def signing_keys_of(self, queue_manager: UUID, *, again: bool = False) -> PublicKeys | None:
+        """What a queue manager signs with; None if nobody has told us.
+
+        `again`: what was said before did not fit, so ask anew if that can help; else None.
+        """
 
     def name_of(self, queue_manager: UUID) -> str:
         """What people call a queue manager; "" if nobody has told us."""
 
-    def certificates_of(self, user: Sid) -> UserSignCerts:
-        """The certificates that are registered for a user."""
+    def find_certificate(self, user: Sid, certificate: bytes) -> UserSignCert | None:
+        """The entry of this very certificate, if it is registered for a user."""
 
     def principal_of(self, user: Sid) -> Principal:
         """A user with its groups."""
@@ -83,7 +89,7 @@ class ProtectionSettings:
 
 
 @dataclass(slots=True)
-class _Allowance:
+class Allowance:
     """So many of something at once, and after that as many as come back with time."""
 
     most: float
@@ -108,6 +114,7 @@ class Protection:
     ) -> None:
         self.registry = registry
         self.settings = settings or ProtectionSettings()
+        self.always_weak: set[str] = set()  # queues whose protocol knows nothing better; folded
         self.receiver = Receiver(ReceiveSymmetricKeyCache(time), {})
         self.sender = Sender(SendSymmetricKeyCache(time))
         self.user_certs = UserCertCache(time)
@@ -115,9 +122,9 @@ class Protection:
         self._armed: set[int] = set()  # caches whose cleanup timer runs
         self._peers_version: object = None
         self._users_version: object = None
-        self._allowances: dict[str, _Allowance] = {}
+        self._allowances: dict[str, Allowance] = {}
         self._told: set[tuple[object, str]] = set()
-        self._lines = _Allowance(_LINES_MAX, _LINES_PER_SECOND, time(), _LINES_MAX)
+        self._lines = Allowance(_LINES_MAX, _LINES_PER_SECOND, time(), _LINES_MAX)
 
     @property
     def caches(self) -> tuple[Cache[Any], ...]:
@@ -132,7 +139,7 @@ class Protection:
 
     def allows_weak(self, queue_manager: bytes, queue: Queue | None = None) -> bool:
         """Whether an administrator lets this peer, or this queue, use what can be broken."""
-        weak = self.settings.weak
+        weak = self.settings.weak | self.always_weak
         if not weak:
             return False
         identifier = UUID(bytes_le=queue_manager)
@@ -157,6 +164,15 @@ class Protection:
             self._users_version = version
             self.user_certs.clear()
 
+    def may_wait(self, error: RegistryAwayError) -> bool:
+        """Whether a message that nobody can judge now may come again.
+
+        A restart of a directory, or of the network before it, must not cost a message. One that is
+        gone for longer counts as the failure that MQQB 3.1.5.8.3 means: whoever passes messages on
+        to us would have to hold up all the others for the one that cannot be verified.
+        """
+        return self._time() - error.since < AWAY_PATIENCE_SECONDS
+
     # Limits
 
     def may_open(self, address: str, now: float) -> bool:
@@ -165,7 +181,7 @@ class Protection:
         if allowance is None:
             if len(self._allowances) >= _ADDRESSES_MAX:
                 self._allowances.pop(next(iter(self._allowances)))  # the one seen first
-            allowance = _Allowance(NEW_KEYS_MAX, NEW_KEYS_PER_SECOND, now, NEW_KEYS_MAX)
+            allowance = Allowance(NEW_KEYS_MAX, NEW_KEYS_PER_SECOND, now, NEW_KEYS_MAX)
             self._allowances[address] = allowance
         return allowance.take(now)
 

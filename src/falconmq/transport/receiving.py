@@ -31,6 +31,7 @@ from falconmq.names import (
     SingleFormatName,
 )
 from falconmq.transport.administration import send_administration_acknowledgment
+from falconmq.transport.connecting_foreign import find_connector, is_for_another
 from falconmq.transport.examining import examined
 from falconmq.transport.ordering import (
     final_ack_received,
@@ -42,7 +43,6 @@ from falconmq.transport.session import Session
 from falconmq.transport.transactional_acks import send_final_ack
 from falconmq.wire.base_header import SIZE as BASE_HEADER_SIZE
 from falconmq.wire.base_header import TRACE
-from falconmq.wire.guid import NULL_GUID
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.message_properties_header import NEGATIVE_ARRIVAL, POSITIVE_ARRIVAL
 from falconmq.wire.ordering_acks import FinalAckBody, OrderAck, from_user_message
@@ -61,7 +61,7 @@ _RECEIVING: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC, QueueType.CO
 def receive(transport: Transport, session: Session, packet: UserMessage, data: Buffer) -> None:
     """One UserMessage that a session has counted."""
     user = packet.user
-    if user.queue_manager_address not in (NULL_GUID, transport.guid):  # QB-A13
+    if is_for_another(transport, packet) and find_connector(transport, packet) is None:
         # Duplicates are found where they arrive. Here a message may come again because the ways go
         # in a circle: it does so until its hops are used up, and its sender is told.
         _pass_on(transport, session, StoredMessage(data, packet))
@@ -169,8 +169,8 @@ def _tell_arrival(transport: Transport, packet: UserMessage) -> None:
     core, settings = transport.core, transport.settings
     if packet.base.flags & TRACE:
         send_report(core, settings, packet, next_hop=None)  # QB-3.1.5.8.9-01
-    if packet.properties.flags & POSITIVE_ARRIVAL:
-        reached = MessageClass.ACK_REACH_QUEUE
+    if packet.properties.flags & POSITIVE_ARRIVAL and not is_for_another(transport, packet):
+        reached = MessageClass.ACK_REACH_QUEUE  # of another one its connector knows
         send_administration_acknowledgment(core, settings, packet, reached)  # QB-3.1.5.8.10-01
 
 
@@ -276,6 +276,8 @@ def _destination(packet: UserMessage) -> SingleFormatName | None:
 
 def _find_queue(transport: Transport, packet: UserMessage) -> Queue | None:
     """The queue of ours that a message is for; None if there is none, or not for messages."""
+    if is_for_another(transport, packet):
+        return find_connector(transport, packet)
     user = packet.user
     kind, name = user.destination_queue_type, user.destination_queue
     core = transport.core

@@ -1,8 +1,8 @@
 """Where the messages for a queue go next (MQQB 3.1.7.4, 3.1.7.5).
 
-A `Router` answers two questions: which queue manager has a queue, and over which queue managers it
-is reached. `StaticRouter` answers from a table in the configuration, `directory.routing` from sites
-and links in the directory.
+A `Router` knows which queue manager has a queue, over which queue managers it is reached, and whom
+no session leads to, because it is foreign. `StaticRouter` answers from a table in the
+configuration, `directory.routing` from sites and links in the directory.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ class Router(Protocol):
 
     def get_next_hops(self, queue_manager: UUID) -> Sequence[NextHopName]:
         """Get Next Hops, MQQB 3.1.7.5, the best first; none if there is no way."""
+        ...
+
+    def connector_site(self, queue_manager: UUID) -> UUID | None:
+        """The foreign site whose connector queue here takes messages for a queue manager."""
+        ...
+
+    def is_foreign(self, queue_manager: UUID) -> bool:
+        """Whether a connector acknowledges messages for a queue manager in its place."""
         ...
 
 
@@ -68,6 +76,12 @@ class StaticRouter:
     def get_next_hops(self, queue_manager: UUID) -> Sequence[NextHopName]:
         hops = self.routes.get(queue_manager, (queue_manager,))
         return [NextHopName(hop, self.hosts[hop]) for hop in hops if hop in self.hosts]
+
+    def connector_site(self, queue_manager: UUID) -> UUID | None:  # noqa: ARG002
+        return None  # a table has no sites
+
+    def is_foreign(self, queue_manager: UUID) -> bool:  # noqa: ARG002
+        return False
 
 
 def _check_host(queue_manager: UUID, host: str) -> None:

@@ -3,12 +3,17 @@
 A message waits in the clear and is encrypted each time it is sent, for the queue manager that it is
 addressed to. What is only passed on is left as it is. A message that cannot be encrypted is not
 sent: it leaves its queue, as a dead letter if its sender asked for that (MQQB 3.1.7.1.5.1).
+
+That is the rule also for a receiver whose keys nobody knows: the directory was asked, and has said
+so (QB-3.1.7.1.5-04). A directory that is away has said nothing. Until it answers, the message waits
+in its place, and all behind it: their order stays what it was.
 """
 
 from __future__ import annotations
 
 import logging
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -20,7 +25,7 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import ConnectionStatus
 from falconmq.manager.storing import dead_letter, message_position_deleted
 from falconmq.security.body_encryption import encrypt_body
-from falconmq.security.problems import EncryptionError, SecurityError
+from falconmq.security.problems import EncryptionError, RegistryAwayError, SecurityError
 from falconmq.transport.outgoing import OutgoingTable
 from falconmq.transport.peers import HISTORY_MAX
 from falconmq.transport.session import Session
@@ -46,6 +51,7 @@ from falconmq.wire.user_message import UserMessage
 if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
 
+HOLD_SECONDS: Final = 2.0  # then it is tried again; while the directory is away that costs nothing
 _NAME_SIZES: Final = (0, 0, 4, 4, 4, 16, 20)  # of queue names by their types, but for direct ones
 _NAME_SHIFTS: Final = (
     DESTINATION_QUEUE_TYPE_SHIFT,
@@ -100,7 +106,7 @@ def _padded(size: int) -> int:
 def sealed(
     transport: Transport, table: OutgoingTable, position: MessagePosition, session: Session
 ) -> StoredMessage | None:
-    """The message as it goes over the wire; None if it cannot be encrypted, and has left."""
+    """The message as it goes over the wire; None if it waits for keys, or was given up."""
     message = position.message
     packet = message.packet
     security = packet.security
@@ -108,6 +114,9 @@ def sealed(
         return message  # its application has encrypted it
     try:
         made = StoredMessage(_encrypted(transport, packet, session).encode())
+    except RegistryAwayError as error:
+        _hold(transport, table, error)
+        return None
     except (SecurityError, WireError) as error:
         _give_up(transport, table, position, session, error)
         return None
@@ -133,9 +142,9 @@ def _encrypted(transport: Transport, packet: UserMessage, session: Session) -> U
                 hint="send to a private or public format name, or set encrypt_direct in [security]",
             )
         remote = session.remote_guid
-    protection.look_at_peers()
     manager = UUID(bytes_le=remote)
     keys = protection.registry.keys_of(manager)  # QB-3.1.7.1.5-03
+    protection.look_at_peers()  # afterwards: asking may be how it is found that they have changed
     if keys is None:  # QB-3.1.7.1.5-04
         raise EncryptionError(
             f"the public keys of queue manager {manager} are not known",
@@ -143,6 +152,29 @@ def _encrypted(transport: Transport, packet: UserMessage, session: Session) -> U
         )
     allow_weak = protection.allows_weak(remote)
     return encrypt_body(packet, protection.sender, remote, keys, allow_weak=allow_weak)
+
+
+def _hold(transport: Transport, table: OutgoingTable, error: RegistryAwayError) -> None:
+    """Let a queue wait until somebody can say for which key its next message is encrypted."""
+    table.is_held = True
+    table.encryption_problem = str(error)
+    transport.counters["waits for keys"] += 1
+    protection = transport.protection
+    if protection is not None and protection.is_news(table.queue.number, str(error)):
+        _log.warning(
+            'messages wait for the keys of their receiver queue=%s reason="%s" hint="%s"',
+            table.queue.destination,
+            error,
+            error.hint,
+        )
+    transport.after(HOLD_SECONDS, partial(_release, transport, table))
+
+
+def _release(transport: Transport, table: OutgoingTable) -> None:
+    table.is_held = False
+    session = table.peer.session
+    if session is not None:
+        transport.pump(session)
 
 
 def _give_up(

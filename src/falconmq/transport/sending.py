@@ -65,6 +65,8 @@ def offer(transport: Transport, table: OutgoingTable, session: Session) -> None:
     """Let the next message of a queue compete for the window (QB-3.1.7.12-09)."""
     if table.offered is not None or not table.unsent or not transport.can_send(session):
         return
+    if table.is_held:
+        return
     if table.queue.state is not OutgoingState.CONNECTED:  # QB-3.1.7.1-02
         return
     position = table.head()
@@ -115,7 +117,7 @@ def send_user_message(
     data: Sequence[Buffer] = (message.data,)
     if header is not None:
         data = _place_in_stream(table, entry, message, header)
-        _learn_remote(table, session)
+        _learn_remote(transport, table, session)
         transport.awaiting[message_id] = entry
         start_transactional_ack_wait(transport, table)
     session.send(data, entry=entry, recoverable=entry.has_bit, now=transport.now)
@@ -161,13 +163,16 @@ def _place_in_stream(
     return (b"".join((view[:at], _PREVIOUS.pack(previous))), view[at + _PREVIOUS.size :])
 
 
-def _learn_remote(table: OutgoingTable, session: Session) -> None:
+def _learn_remote(transport: Transport, table: OutgoingTable, session: Session) -> None:
     """Whose OrderAcks we may believe: those of the queue manager that gets the messages."""
     stream = table.stream
     if stream is None:
         return
     manager = table.peer.queue_manager
-    stream.remote_guid = session.remote_guid if manager is None else manager.bytes_le
+    if manager is None:
+        stream.remote_guid = session.remote_guid
+    elif stream.remote_guid != manager.bytes_le:  # a foreign one has no say: its connectors do
+        stream.remote_guid = None if transport.router.is_foreign(manager) else manager.bytes_le
 
 
 def start_transactional_ack_wait(transport: Transport, table: OutgoingTable) -> None:

@@ -42,6 +42,7 @@ class Situation:
     is_window_full: bool = False
     is_peer_reading: bool = True
     encryption_problem: str = ""  # why the last message that was to be encrypted was not sent
+    waits_for_keys: bool = False  # and is that still here, to be tried again
 
 
 class Progress(Enum):
@@ -93,6 +94,7 @@ def situation_of(transport: Transport, queue: OutgoingQueue) -> Situation:
         is_window_full=session is not None and _is_full(session),
         is_peer_reading=session is None or transport.is_peer_reading(session),
         encryption_problem=table.encryption_problem,
+        waits_for_keys=table.is_held,
     )
 
 

@@ -4,6 +4,9 @@ The order is the sender's, back to front: it signed the clear text and encrypted
 is decrypted before the signature is verified (QB-A17). A signature says that the owner of a
 certificate signed; whose certificate that is, is looked up. Only who is verified so has rights of
 its own: everybody can write a SID into a packet.
+
+While the directory is away, nobody can say whose a certificate is. Such a message is not refused: a
+refusal is for good. It has to come again (RegistryAwayError), for as long as `may_wait` says.
 """
 
 from __future__ import annotations
@@ -20,9 +23,8 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import QueuePrivacy
 from falconmq.security.body_encryption import decrypt_body
 from falconmq.security.caches import CachedUserCert
-from falconmq.security.certificates import registered_as
 from falconmq.security.manager_signatures import signing_manager, verify_manager
-from falconmq.security.problems import SecurityError, SignatureError
+from falconmq.security.problems import RegistryAwayError, SecurityError, SignatureError
 from falconmq.security.signature_input import SignatureVersion
 from falconmq.security.signatures import is_signed, verify
 from falconmq.wire.message_class import MessageClass
@@ -65,7 +67,10 @@ def is_encrypted(packet: UserMessage) -> bool:
 def unseal(
     protection: Protection | None, message: StoredMessage, queue: Queue
 ) -> Unsealed | MessageClass:
-    """The message for its queue; or the class that says why it cannot be taken."""
+    """The message for its queue; or the class that says why it cannot be taken.
+
+    RegistryAwayError: nobody can say that now, and the message is to come again.
+    """
     packet, privacy = message.packet, queue.properties.privacy_level
     sealed = is_encrypted(packet)
     if sealed and (protection is None or privacy is QueuePrivacy.NONE):  # DM-3.1.1.2-14
@@ -103,6 +108,8 @@ def _opened(
     try:
         version, sender = _verified(protection, packet, allow_weak=allow_weak)
     except SecurityError as error:  # QB-3.1.5.8.3-07 to -09, -16 to -18
+        if isinstance(error, RegistryAwayError) and protection.may_wait(error):
+            raise
         _tell(protection, packet, error)
         return MessageClass.NACK_BAD_SIGNATURE
     return Unsealed(replace(message, authentication_level=version), sender)
@@ -136,7 +143,8 @@ def _registered_user(protection: Protection, certificate: bytes, security_id: by
         raise SignatureError("the sender is no SID alone")
     if cache.find(certificate, security_id) is not None:
         return user
-    registered = registered_as(certificate, protection.registry.certificates_of(user))
+    registered = protection.registry.find_certificate(user, certificate)
+    protection.look_at_users()  # asking may be how it is found that something has changed
     if registered is None:
         raise SignatureError(
             f"the certificate is not registered for {user}",
@@ -153,13 +161,20 @@ def _verified_manager(
     manager = signing_manager(packet)
     if manager is None:
         raise SignatureError("the sender is no queue manager")
-    published = protection.registry.signing_keys_of(manager)
+    registry = protection.registry
+    published = registry.signing_keys_of(manager)
     if published is None:
         raise SignatureError(
             f"the keys of queue manager {manager} are not known",
             hint="import its keys: falconmq key import FILE",
         )
-    return verify_manager(packet, published, allow_weak=allow_weak)
+    try:
+        return verify_manager(packet, published, allow_weak=allow_weak)
+    except SignatureError:
+        renewed = registry.signing_keys_of(manager, again=True)
+        if renewed is None or renewed == published:
+            raise
+    return verify_manager(packet, renewed, allow_weak=allow_weak)
 
 
 def _tell(protection: Protection, packet: UserMessage, error: FalconMQError) -> None:

@@ -325,7 +325,7 @@ def test_many_may_ask_while_messages_come_and_go() -> None:
 
             async def read() -> None:
                 for _ in ids:
-                    await queue.receive(timeout=5)
+                    await queue.receive(timeout=30)
 
             reading = asyncio.create_task(read())
             for id in ids:

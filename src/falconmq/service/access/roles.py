@@ -37,6 +37,7 @@ class Role(StrEnum):
     READ = "read"  # look at everything, messages included
     SEND = "send"
     RECEIVE = "receive"
+    DIRECTORY = "directory"  # look at the directory and change it, as far as its objects allow
     MANAGE = "manage"
 
 

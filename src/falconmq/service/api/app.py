@@ -15,6 +15,7 @@
     POST   /ingests/{key}/{batch}/commit   a batch from many writers, exactly once
     GET    /queues/{name}/arrivals         how far a queue is; /plan cuts it into ranges
     POST   /consumers/{name}/claim         and /acknowledge: for who reads queues by ranges
+    GET    /names/{name}                   the format name of a queue, here or elsewhere
     GET    /outgoing
     POST   /outgoing/{number}/pause        and /resume; DELETE /outgoing/{number}/messages
     GET    /why                            where a message or a backlog is, and why
@@ -28,6 +29,10 @@
     GET    /sessions                       POST /ping asks whether a computer can be reached
     GET    /directory/{type}               objects of an enterprise; POST creates one
     GET    /directory/{type}/{name}        PATCH changes it, DELETE deletes it
+    GET    /membership                     POST joins a directory, DELETE leaves it
+    GET    /routes/{name}                  the way to a queue manager; POST /routes/refresh
+    GET    /directory/rows/{type}          the same, exact and many, for other queue managers
+    GET    /directory-replication          how far the copies of the directory are; .../why
 
 `{name}` is a path name or format name, URL-quoted: `.%5Cprivate%24%5Corders`. It may hold slashes.
 Errors are problems (`service.web.problems`).
@@ -36,10 +41,10 @@ Errors are problems (`service.web.problems`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from falconmq import aio
 from falconmq.service import schemas
@@ -55,6 +60,7 @@ from falconmq.service.api import (
     cursors,
     dead_letters,
     directory,
+    directory_rows,
     event_log,
     events,
     handles,
@@ -62,11 +68,15 @@ from falconmq.service.api import (
     ingests,
     keys,
     leases,
+    membership,
     messages,
     metrics,
+    names,
     outgoing,
     permissions,
     queues,
+    replication,
+    routes,
     sessions,
     status,
     tokens,
@@ -78,6 +88,7 @@ from falconmq.service.api import configuration as configuration_router
 from falconmq.service.api.context import Control
 from falconmq.service.api.description import describe
 from falconmq.service.configuration import Configuration
+from falconmq.service.directory.hub import DirectoryHub
 from falconmq.service.observation.http_meter import MeteredApp
 from falconmq.service.operating.outgoing import Outgoing
 from falconmq.service.reload import Report
@@ -95,10 +106,15 @@ _ROUTERS: Final = (
     tokens.router,
     keys.router,
     certificates.router,
+    directory_rows.router,
     directory.router,
+    replication.router,
+    membership.router,
+    routes.router,
     audit.router,
     configuration_router.router,
     backup.router,
+    names.router,
     outgoing.router,
     why.router,
     dead_letters.router,
@@ -119,6 +135,22 @@ _ROUTERS: Final = (
 )
 
 
+@cache
+def _handlers() -> APIRouter:
+    """All routers together. FastAPI prepares them at the first request: once for all applications.
+
+    That takes a tenth of a second, which tests with an application each would pay every time.
+    """
+    together = APIRouter(
+        responses={"default": {"model": schemas.Problem, "description": "a problem"}}
+    )
+    for router in _ROOT_ROUTERS:
+        together.include_router(router)
+    for router in _ROUTERS:
+        together.include_router(router, prefix=PREFIX)
+    return together
+
+
 def create_app(
     manager: aio.QueueManager,
     *,
@@ -128,6 +160,7 @@ def create_app(
     access: Access | None = None,
     troubles: Callable[[], list[str]] = list,
     reload: Callable[[], Awaitable[Report]] | None = None,
+    hub: DirectoryHub | None = None,
 ) -> FastAPI:
     """The application. `status` adds to GET /status what only the service knows.
 
@@ -140,7 +173,6 @@ def create_app(
         docs_url=None,  # it would load scripts from the network
         redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json",
-        responses={"default": {"model": schemas.Problem, "description": "a problem"}},
     )
     app.state.control = control = Control(
         manager,
@@ -151,12 +183,10 @@ def create_app(
         troubles=troubles,
         reload=reload,
     )
+    control.hub = hub
     if access is not None:
         access.on_refusal = partial(refused_at_door, control)
-    for router in _ROOT_ROUTERS:
-        app.include_router(router)
-    for router in _ROUTERS:
-        app.include_router(router, prefix=PREFIX)
+    app.router.routes += _handlers().routes
     from falconmq.service.console.app import install  # noqa: PLC0415 - it stands on our handlers
 
     install(app)

@@ -34,6 +34,7 @@ from falconmq.manager.states import AccessType
 from falconmq.message import MessageId
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.reading_schemas import ARRIVAL_MAX
 from falconmq.service.requests import arrow
 from falconmq.service.requests.idempotency import Key
@@ -135,6 +136,7 @@ async def _send(
     sent: list[MessageId],
 ) -> dict[str, Any]:
     messages = await arrow.take(body)
+    await ask_ahead(control.engine, name)
     owner = control.transactions.use(wanted) if isinstance(wanted, UUID) else wanted
     async with await control.manager.queue(name) as queue:
         try:

@@ -15,6 +15,7 @@ from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.events import EventLog
 from falconmq.service.access.principals import Principals
 from falconmq.service.configuration.sections import AUDIT_BYTES
+from falconmq.service.directory.publishing import KeyPublisher
 from falconmq.service.observation.observing import Watch
 from falconmq.service.operating.outgoing import Outgoing
 from falconmq.service.requests.audit import AuditLog
@@ -31,6 +32,7 @@ from falconmq.service.requests.transactions import Transactions
 if TYPE_CHECKING:
     from falconmq.service.access import Access
     from falconmq.service.configuration import Configuration
+    from falconmq.service.directory.hub import DirectoryHub
     from falconmq.service.reload import Report
 
 
@@ -55,7 +57,9 @@ class Control:
         self.principals = Principals()  # who callers are to the permissions of queues
         self.access = access  # tokens and log-ins; None: this directory is not served
         self.troubles = troubles  # why the service cannot work as it should
+        self.hub: DirectoryHub | None = None  # the directory; None: there is no service
         self.reload = reload  # reads the configuration again; None: there is no service
+        self.key_publisher = KeyPublisher()  # brings renewed keys into the directory
         self.run_id: UUID = uuid4()  # another one after every start
         self.stopping = asyncio.Event()  # requests that wait end when it is set
         self.watch = Watch(self)  # live events, samples, metrics

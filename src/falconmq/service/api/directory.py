@@ -1,6 +1,8 @@
-r"""The directory that this queue manager keeps in its store: its objects, to look at and to change.
+r"""The directory in words: its objects, for people to look at and to change.
 
-Everything happens beside the loop: a change is durable when its answer leaves.
+It is the one that this queue manager has joined, or else the one in its own store. Everything
+happens beside the loop: a change is durable when its answer leaves, and the owner of what was
+changed is told of it. What machines ask for is in `directory_rows`.
 """
 
 from __future__ import annotations
@@ -22,16 +24,19 @@ from falconmq.directory.schema import ObjectTable, refusal
 from falconmq.directory.texts import in_order, named, parse_filters, parsed, shown, table_for
 from falconmq.errors import MqStatus
 from falconmq.manager.access import caller_of
+from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import Row
-from falconmq.manager.states import DirectoryResult
+from falconmq.manager.states import ChangeOperation, DirectoryResult
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Given
+from falconmq.service.directory.naming import with_identifiers
+from falconmq.service.directory.notifying import notice
 from falconmq.service.schemas import Strict
 from falconmq.service.web.audited import note
 
 router: Final = APIRouter()
-_READ: Final = [Depends(require(Role.READ))]
-_MANAGE: Final = [Depends(require(Role.MANAGE))]
+_READ: Final = [Depends(require(Role.READ, Role.DIRECTORY))]
+_CHANGE: Final = [Depends(require(Role.DIRECTORY))]
 _OBJECTS_MAX: Final = 1000
 _FILTERS_MAX: Final = 16
 _NAME_MAX: Final = 400
@@ -72,6 +77,8 @@ class ObjectList(Strict):
 
 async def kept_directory(request: Request, control: Given) -> DirectoryBase:
     """The directory in the store, the same for all requests: it lets one change in at a time."""
+    if control.hub is not None:
+        return control.hub.kept
     known: DirectoryBase | None = getattr(request.app.state, "directory", None)
     if known is None:
         core = control.engine.core
@@ -81,12 +88,19 @@ async def kept_directory(request: Request, control: Given) -> DirectoryBase:
     return known
 
 
-Kept = Annotated[DirectoryBase, Depends(kept_directory)]
+async def asked_directory(request: Request, control: Given) -> DirectoryBase:
+    """The directory that this queue manager has joined; in a workgroup, the one in its store."""
+    if control.hub is not None:
+        return control.hub.asked
+    return await kept_directory(request, control)
+
+
+Asked = Annotated[DirectoryBase, Depends(asked_directory)]
 
 
 @router.get("/directory/{kind}", response_model=ObjectList, dependencies=_READ)
 async def list_objects(
-    directory: Kept,
+    directory: Asked,
     kind: Kind,
     where: Annotated[list[str] | None, Query(max_length=_FILTERS_MAX)] = None,
     skip: Annotated[int, Query(ge=0, le=0xFFFFFFFF)] = 0,
@@ -99,75 +113,92 @@ async def list_objects(
         rows = find_all(directory, table.type_name, parse_filters(table, where or []))
         return [shown(table, row) for row in in_order(table, rows)[skip : skip + limit]]
 
-    return {"type": kind, "objects": await _beside(find)}
+    return {"type": kind, "objects": await beside(find)}
 
 
 @router.get("/directory/{kind}/{name:path}", response_model=ObjectOut, dependencies=_READ)
-async def get_object(directory: Kept, kind: Kind, name: str) -> dict[str, Any]:
+async def get_object(directory: Asked, kind: Kind, name: str) -> dict[str, Any]:
     """One object, by its GUID or by what people call it."""
 
     def find() -> dict[str, Any]:
         table = table_for(kind)
         return _out(kind, table, _found(directory, table, name))
 
-    return await _beside(find)
+    return await beside(find)
 
 
 @router.post(
     "/directory/{kind}",
     response_model=ObjectOut,
     status_code=HTTPStatus.CREATED,
-    dependencies=_MANAGE,
+    dependencies=_CHANGE,
 )
-async def create_object(directory: Kept, kind: Kind, given: ObjectIn) -> dict[str, Any]:
+async def create_object(
+    control: Given, directory: Asked, kind: Kind, given: ObjectIn
+) -> dict[str, Any]:
     """Create an object. The enterprise comes first, then its sites, queue managers and queues."""
     note(target=kind)
 
     def create() -> dict[str, Any]:
         table = table_for(kind)
-        row = parsed(table, given.attributes)
+        row = parsed(table, with_identifiers(directory, given.attributes))
         result, identifier = directory.create(table.type_name, row)
-        _check(directory, table, result)
-        return _out(kind, table, _found(directory, table, str(identifier)))
+        check(directory, table, result)
+        made = find_one(directory, table.type_name, equals("identifier", identifier))
+        if made is None:  # another server made it, and has not told us yet
+            made = {**table.complete(row), "identifier": identifier}
+        notice(control, table, ChangeOperation.QUEUE_CREATION, made)
+        return _out(kind, table, made)
 
-    return await _beside(create)
+    return await beside(create)
 
 
-@router.patch("/directory/{kind}/{name:path}", response_model=ObjectOut, dependencies=_MANAGE)
-async def change_object(directory: Kept, kind: Kind, name: str, given: ObjectIn) -> dict[str, Any]:
+@router.patch("/directory/{kind}/{name:path}", response_model=ObjectOut, dependencies=_CHANGE)
+async def change_object(
+    control: Given, directory: Asked, kind: Kind, name: str, given: ObjectIn
+) -> dict[str, Any]:
     """Change attributes of an object; those that never change are refused."""
 
     def change() -> dict[str, Any]:
         table = table_for(kind)
-        row = parsed(table, given.attributes)
+        row = parsed(table, with_identifiers(directory, given.attributes))
         fixed = sorted(row.keys() - table.changes(row).keys())
         if fixed:
             problem = f"{fixed[0]} of a {kind} never changes"
             raise refusal(problem, MqStatus.PROPERTY_NOTALLOWED, "create another one")
-        identifier = _found(directory, table, name)["identifier"]
+        known = _found(directory, table, name)
+        identifier = known["identifier"]
         result = directory.write(table.type_name, {**row, "identifier": identifier})
-        _check(directory, table, result)
-        return _out(kind, table, _found(directory, table, str(identifier)))
+        check(directory, table, result)
+        by_identifier = equals("identifier", identifier)
+        # as it is now, and as it was asked for where another server has not told us yet
+        changed = find_one(directory, table.type_name, by_identifier) or known
+        changed = {**changed, **row}
+        notice(control, table, ChangeOperation.QUEUE_UPDATE, changed, row)
+        return _out(kind, table, changed)
 
-    return await _beside(change)
+    return await beside(change)
 
 
 @router.delete(
-    "/directory/{kind}/{name:path}", status_code=HTTPStatus.NO_CONTENT, dependencies=_MANAGE
+    "/directory/{kind}/{name:path}", status_code=HTTPStatus.NO_CONTENT, dependencies=_CHANGE
 )
-async def delete_object(directory: Kept, kind: Kind, name: str) -> None:
+async def delete_object(control: Given, directory: Asked, kind: Kind, name: str) -> None:
     """Delete an object. What others stand below stays until they are gone."""
 
     def delete() -> None:
         table = table_for(kind)
-        identifier = _found(directory, table, name)["identifier"]
+        row = _found(directory, table, name)
+        identifier = row["identifier"]
         assert isinstance(identifier, UUID)
-        _check(directory, table, directory.delete(table.type_name, identifier))
+        check(directory, table, directory.delete(table.type_name, identifier))
+        notice(control, table, ChangeOperation.QUEUE_DELETION, row)
 
-    await _beside(delete)
+    await beside(delete)
 
 
-async def _beside(work: Callable[[], Answer]) -> Answer:
+async def beside(work: Callable[[], Answer]) -> Answer:
+    """Do in a thread what may take its time."""
     return await asyncio.to_thread(work)
 
 
@@ -180,7 +211,8 @@ def _found(directory: DirectoryBase, table: ObjectTable, name: str) -> Row:
     return row
 
 
-def _check(directory: DirectoryBase, table: ObjectTable, result: DirectoryResult) -> None:
+def check(directory: DirectoryBase, table: ObjectTable, result: DirectoryResult) -> None:
+    """Refuse the request if the directory did not do what it was asked."""
     if result is not DirectoryResult.SUCCESS:
         raise query_error(directory, table.type_name, result)
 

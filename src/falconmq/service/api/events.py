@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
-from falconmq.embedded.refusals import not_found
+from falconmq.embedded.actions import resolved
 from falconmq.errors import MessageError, MqStatus, QueueError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind
@@ -131,10 +131,10 @@ def _queue_number(control: Control, name: str | None) -> int | None:
 def _find(core: QueueManagerCore, name: PathName | FormatName) -> Queue:
     """A queue of ours, or the outgoing queue to one elsewhere; nothing is opened for it."""
     found = find_queue(core, name)
+    if found is None and isinstance(name, PathName):
+        name = resolved(core, name)
     if found is None and isinstance(name, SingleFormatName):
         found = core.outgoing.get(name)
-    if found is None and isinstance(name, PathName):
-        raise not_found(core, name)
     if found is None:
         raise QueueError(
             f"there is no queue {name}, and nothing waits for it",

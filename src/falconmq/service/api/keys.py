@@ -47,13 +47,24 @@ class KeysOut(Strict):
     keys: list[KeyOut]
 
 
-class KeyList(KeysOut):
+class OwnKeys(KeysOut):
+    """Our keys, and whether others find them in the directory."""
+
+    published: bool | None = Field(
+        description="Whether the directory has them; null where there is no directory."
+    )
+    publishing_problem: str = Field(
+        description="Why the directory does not have them yet; it is tried again and again."
+    )
+
+
+class KeyList(OwnKeys):
     """Our keys, and those of the queue managers whose keys were imported."""
 
     peers: list[KeysOut]
 
 
-class RenewedKeys(KeysOut):
+class RenewedKeys(OwnKeys):
     """Our keys after they were renewed."""
 
     former: list[str] = Field(description="Until when older keys decrypt, the latest first.")
@@ -75,7 +86,8 @@ async def get_keys(control: Given) -> dict[str, Any]:
     directory = data_directory(control)
     own = await asyncio.to_thread(_own, control, directory)
     peers = await asyncio.to_thread(PeerStore(directory).all)
-    return {**_shown(own), "peers": [_shown(peer) for peer in peers]}
+    shown = {**_shown(own), **_publication(control)}
+    return {**shown, "peers": [_shown(peer) for peer in peers]}
 
 
 @router.get("/keys/export", response_model=KeyDocument)
@@ -87,22 +99,23 @@ async def export_keys(control: Given) -> dict[str, Any]:
 
 @router.post("/keys/renew", response_model=RenewedKeys)
 async def renew_keys(control: Given) -> dict[str, Any]:
-    """Make new keys. Messages that peers encrypt for the old ones are read for thirty days more."""
+    """Make new keys. Messages that peers encrypt for the old ones are read for thirty days more.
+
+    Where there is a directory the new ones are written there, now or when it is back.
+    """
     directory = data_directory(control)
     core, now = control.engine.core, control.engine.core.clock.time()
     keys = await asyncio.to_thread(KeyStore(directory).renew, now)
     transport = control.transport
     if isinstance(transport, Transport) and transport.protection is not None:
         transport.protection.use_keys(keys)
-    if core.local.public_encryption_keys:  # where they are published, these are
-        core.local.public_encryption_keys = keys.public_encryption_keys.encode()
-        core.local.public_signing_keys = keys.public_signing_keys.encode()
+    control.engine.run(control.key_publisher.publish, keys)
     own = PeerKeys.of(core.identifier, core.settings.computer_name, keys)
     former = [
         datetime.fromtimestamp(each.until, UTC).isoformat(timespec="seconds")
         for each in keys.former
     ]
-    return {**_shown(own), "former": former}
+    return {**_shown(own), **_publication(control), "former": former}
 
 
 @router.post("/keys/peers", response_model=KeysOut, status_code=HTTPStatus.CREATED)
@@ -142,6 +155,15 @@ def data_directory(control: Control) -> Path:
 def _own(control: Control, directory: Path) -> PeerKeys:
     core = control.engine.core
     return PeerKeys.of(core.identifier, core.settings.computer_name, KeyStore(directory).keys())
+
+
+def _publication(control: Control) -> dict[str, Any]:
+    publisher = control.key_publisher
+    is_integrated = control.engine.core.directory.is_integrated
+    return {
+        "published": not publisher.is_waiting if is_integrated else None,
+        "publishing_problem": publisher.problem,
+    }
 
 
 def _shown(peer: PeerKeys) -> dict[str, Any]:

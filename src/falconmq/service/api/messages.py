@@ -27,6 +27,7 @@ from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.access.roles import check
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.requests import bulk
 from falconmq.service.requests.enlisting import take
 from falconmq.service.requests.idempotency import KEY_HEADER, Key, scoped_key
@@ -191,6 +192,7 @@ async def _send(
     wanted: bool | UUID | None,
     sent: list[MessageId],
 ) -> dict[str, Any]:
+    await ask_ahead(control.engine, name)
     owner = _transaction(control, wanted)
     try:
         _, commit = control.engine.run(send_messages, name, messages, owner, sent)
@@ -209,6 +211,7 @@ async def _send_packets(
     control: Control, name: str, body: bytes, wanted: bool | UUID | None, names_sender: bool
 ) -> dict[str, Any]:
     messages = bulk.take_packets(body)
+    await ask_ahead(control.engine, name)
     owner = _transaction(control, wanted)
     sent, commit = control.engine.run(bulk.send_packets, name, messages, owner, names_sender)
     if commit is not None:

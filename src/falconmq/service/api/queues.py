@@ -20,6 +20,7 @@ from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import queue_json
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.requests.finding import look_up
 from falconmq.service.web import problems
 from falconmq.service.web.audited import note
@@ -68,7 +69,7 @@ async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dic
 @router.get("/queues/{name:path}", response_model=schemas.QueueOut)
 async def get_queue(control: Given, name: str) -> dict[str, Any]:
     """One queue; nothing is opened for that."""
-    queue = _look_up(control, name)
+    queue = await _look_up(control, name)
     control.engine.look(check_queue, local(queue.opened), MQSEC_GET_QUEUE_PROPERTIES)
     return queue_json(queue)
 
@@ -82,7 +83,7 @@ async def update_queue(control: Given, name: str, given: schemas.QueueUpdate) ->
             changes[limit] = UNLIMITED
     if "privacy_level" in changes:
         changes["privacy_level"] = QueuePrivacy[changes["privacy_level"]]
-    queue = _look_up(control, name)
+    queue = await _look_up(control, name)
     note(details=", ".join(f"{key}={value}" for key, value in changes.items()))
     if changes:
         await queue.update(**cast("QueueChanges", changes))
@@ -96,7 +97,7 @@ async def delete_queue(
     only_if_empty: Annotated[bool, Query(description="Refuse while it holds messages.")] = False,
 ) -> None:
     """Delete a queue with all its messages."""
-    queue = _look_up(control, name)
+    queue = await _look_up(control, name)
     if only_if_empty and queue.count:
         raise problems.QueueNotEmptyError(queue.name, queue.count)
     await control.manager.delete_queue(queue)
@@ -105,8 +106,10 @@ async def delete_queue(
 @router.post("/queues/{name:path}/purge", response_model=schemas.PurgeAnswer, dependencies=_MANAGE)
 async def purge_queue(control: Given, name: str) -> dict[str, int]:
     """Delete all messages; those that a transaction holds go when it ends."""
-    return {"purged": await _look_up(control, name).purge()}
+    queue = await _look_up(control, name)
+    return {"purged": await queue.purge()}
 
 
-def _look_up(control: Control, name: str) -> aio.Queue:
+async def _look_up(control: Control, name: str) -> aio.Queue:
+    await ask_ahead(control.engine, name)
     return aio.Queue(control.engine, control.engine.look(look_up, name))

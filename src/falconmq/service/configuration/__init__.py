@@ -13,6 +13,7 @@
     [telemetry]    where spans go
     [security]     whether permissions are obeyed, and the size of the audit log
     [[principals]] who callers are, as SIDs
+    [directory]    who keeps the directory of the enterprise; left out: a workgroup
 
 Without a file everything has a default that works: the name of this computer, all its addresses,
 data under the user's data directory. Options of the command line win over variables of the
@@ -28,6 +29,7 @@ from falconmq.service.configuration.sections import (
     Configuration,
     ConfiguredPrincipal,
     DeclaredQueue,
+    DirectorySection,
     EventsSection,
     HistorySection,
     HttpSection,
@@ -47,6 +49,7 @@ __all__ = [
     "Configuration",
     "ConfiguredPrincipal",
     "DeclaredQueue",
+    "DirectorySection",
     "EventsSection",
     "HistorySection",
     "HttpSection",

@@ -93,6 +93,17 @@ def _sample(setting: Setting) -> str:
         "http.certificate": '"/etc/falconmq/certificate.pem"',
         "http.key": '"/etc/falconmq/key.pem"',
         "http.client_ca": '"/etc/falconmq/callers.pem"',
+        "directory.servers": '["https://hq.example.com:8018"]',
+        "directory.site": '"Berlin"',
+        "directory.domain": '"example.com"',
+        "directory.root": '"DC=example,DC=com"',
+        "directory.bind_name": '"CN=falconmq,CN=Users,DC=example,DC=com"',
+        "directory.password_file": '"/etc/falconmq/directory-password"',
+        "directory.token_file": '"/etc/falconmq/directory-token"',
+        "directory.ca_file": '"/etc/falconmq/directory-ca.pem"',
+        "directory.host_name": '"sales01.example.com"',
+        "directory.pec": '"HQ01"',
+        "directory.psc": '"SALES01"',
         "telemetry.endpoint": '"http://localhost:4318/v1/traces"',
     }
     return samples.get(setting.name) or toml(setting.default_value())

@@ -10,6 +10,7 @@ from uuid import UUID
 from falconmq.embedded.queue import QueueChanges
 from falconmq.errors import NameSyntaxError
 from falconmq.manager.creation import QUEUE_LABEL_MAX
+from falconmq.manager.path_names import in_full
 from falconmq.manager.states import QueuePrivacy
 from falconmq.names import PathName, QueueKind
 from falconmq.names.path_name import LOCAL_COMPUTER
@@ -158,11 +159,11 @@ def _queue(table: Table, computer: str, problems: Problems) -> DeclaredQueue:
 
 def _path_name(table: Table, computer: str) -> PathName:
     text = table.text("name")
-    allowed = r"the path name of a queue of ours, like '.\private$\orders'"
+    allowed = r"the path name of a queue of ours: '.\private$\orders', or orders for a public one"
     if not text:
         raise table.refuse("name", None, allowed)
     try:
-        name = PathName.parse(text)
+        name = PathName.parse(in_full(text))
     except NameSyntaxError as error:
         first_line = str(error).partition("\n")[0]
         raise table.refuse("name", text, f"{allowed}: {first_line}", hint=error.hint) from error

@@ -16,10 +16,12 @@ from falconmq.service.configuration.lists import (
     read_queues,
     read_routes,
 )
+from falconmq.service.configuration.membership import directory_problems, read_membership
 from falconmq.service.configuration.principals import read_principals, sddl, weak_name
 from falconmq.service.configuration.sections import (
     NO_FILE,
     Configuration,
+    DirectorySection,
     EventsSection,
     HistorySection,
     HttpSection,
@@ -83,6 +85,7 @@ class _Reader:
         self._document: dict[str, object] = {} if origin.path is None else _read(origin.path)
         self._problems: list[ConfigurationError] = []
         self._sources: dict[str, Source] = {}
+        self._joined: set[str] = set()  # keys of [directory] that a command wrote down
         self._overrides = variables.overrides(origin.environment, self._problems)
         self._options: dict[str, Override] = {
             key: Override(value, f"--{key}") for key, value in origin.options.items()
@@ -116,6 +119,7 @@ class _Reader:
             EventsSection(**self._section("events")),
             self._security(),
             read_principals(self._tables("principals"), self._problems),
+            self._directory(manager["data"]),
         )
         self._check_router(configuration)
         return configuration, self._problems
@@ -131,6 +135,22 @@ class _Reader:
             if not is_named:
                 allowed = "names of queues and of peers"
                 self._problems.append(table.refuse("weak_algorithms", text, allowed))
+        return section
+
+    def _directory(self, data: Path) -> DirectorySection:
+        """`[directory]`; what it leaves out is as `falconmq directory join` wrote it down."""
+        try:
+            joined = read_membership(data)
+        except ConfigurationError as error:
+            self._problems.append(error)
+            joined = {}
+        written = self._document.get("directory", {})
+        if isinstance(written, dict):
+            self._joined = {key for key in joined if key not in written}
+            self._document = {**self._document, "directory": {**joined, **written}}
+        values = self._section("directory")
+        section = DirectorySection(**values)
+        self._problems += directory_problems(Table(self._file, "directory", {}), section)
         return section
 
     def _section(self, section: str) -> dict[str, Any]:
@@ -192,7 +212,8 @@ class _Reader:
             return Source.OPTION
         if setting.key in self._overrides[setting.section]:
             return Source.ENVIRONMENT
-        return Source.FILE
+        is_joined = setting.section == "directory" and setting.key in self._joined
+        return Source.MEMBERSHIP if is_joined else Source.FILE
 
     def _table(self, name: str) -> Table:
         value = self._document.get(name, {})

@@ -20,9 +20,13 @@ from falconmq.transport.routing import StaticRouter
 from falconmq.transport.settings import PORT, TransportSettings
 
 LEVELS: Final = ("debug", "info", "warning", "error")
-ROLES: Final = ("", "read", "send", "receive", "manage")
+ROLES: Final = ("", "read", "send", "receive", "directory", "manage")
 ALL_INTERFACES: Final = "0.0.0.0"  # noqa: S104  # peers must reach us; the log says so
 CONTROL_SOCKET: Final = "control.sock"
+NO_DIRECTORY: Final = "none"
+DIRECTORY_KINDS: Final = (NO_DIRECTORY, "embedded", "remote", "ldap")
+NO_ROLE: Final = "none"
+DIRECTORY_ROLES: Final = (NO_ROLE, "pec", "psc", "bsc")
 HTTP_PORT: Final = 8018
 NO_FILE: Final = "defaults"
 AUDIT_BYTES: Final = 16 << 20
@@ -35,6 +39,7 @@ class Source(Enum):
     """Where a value comes from; the later one wins."""
 
     DEFAULT = "default"
+    MEMBERSHIP = "membership"  # what `falconmq directory join` wrote down
     FILE = "file"
     ENVIRONMENT = "environment"
     OPTION = "option"
@@ -121,6 +126,52 @@ class SecuritySection:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectorySection:
+    """`[directory]`: what this queue manager shares with the others of its enterprise, and where.
+
+    `kind` says who keeps the directory: `none` (a workgroup), `embedded` (we do, in our own store),
+    `remote` (another FalconMQ, over its HTTP API), `ldap` (slapd or Active Directory).
+    """
+
+    kind: str = "none"
+    servers: tuple[str, ...] = ()  # URLs, tried in order
+    site: str = ""  # by its name; "": the only one there is
+    domain: str = ""
+    root: str = ""  # of LDAP, DC=example,DC=com; "": what the server says
+    bind_name: str = ""
+    password_file: Path | None = None
+    token_file: Path | None = None
+    start_tls: bool = False
+    ca_file: Path | None = None
+    routing_server: bool = False
+    host_name: str = ""  # under which others reach us; "": the computer name
+    cache_seconds: float = 300.0
+    timeout_seconds: float = 2.0  # that anybody waits for the directory
+    sites_update_seconds: float = 43_200.0
+    site_gates_update_seconds: float = 3_600.0
+    routing_update_seconds: float = 3_600.0
+    foreign_penalty: bool = False
+    is_directory_service: bool = False
+    notification_seconds: float = 60.0
+    role: str = NO_ROLE  # of a directory server, one of DIRECTORY_ROLES
+    pec: str = ""  # computer name of the primary enterprise controller
+    psc: str = ""  # computer name of the primary controller of the own site
+    intersite_seconds: float = 10.0
+    intrasite_seconds: float = 2.0
+    hello_seconds: float = 1_200.0
+    checks_servers: bool = True  # only what a known server has signed is believed
+
+    @property
+    def is_joined(self) -> bool:
+        return self.kind != NO_DIRECTORY
+
+    @property
+    def has_role(self) -> bool:
+        """Whether this is one of several directory servers."""
+        return self.role != NO_ROLE
+
+
+@dataclass(frozen=True, slots=True)
 class ConfiguredPrincipal:
     """One of `[[principals]]`: somebody with SIDs, and how callers are known to be that one."""
 
@@ -172,6 +223,7 @@ class Configuration:
     events: EventsSection = field(default_factory=EventsSection)
     security: SecuritySection = field(default_factory=SecuritySection)
     principals: tuple[ConfiguredPrincipal, ...] = ()
+    directory: DirectorySection = field(default_factory=DirectorySection)
 
     @property
     def control_socket(self) -> Path:

@@ -17,9 +17,13 @@ from falconmq.manager.event_keeping import DEFAULT_BYTES, DEFAULT_DAYS
 from falconmq.service.configuration.sections import (
     ALL_INTERFACES,
     AUDIT_BYTES,
+    DIRECTORY_KINDS,
+    DIRECTORY_ROLES,
     HTTP_PORT,
     LEVELS,
     MANAGER_PERMISSIONS,
+    NO_DIRECTORY,
+    NO_ROLE,
     ROLES,
     YEAR,
     default_data_directory,
@@ -233,6 +237,129 @@ _OTHERS: Final = (
     ),
 )  # fmt: skip
 
+_DIRECTORY: Final = (
+    Setting(
+        "directory", "kind", Kind.CHOICE, NO_DIRECTORY, choices=DIRECTORY_KINDS,
+        text="Who keeps the directory of the enterprise: nobody (a workgroup), this queue manager "
+        "itself (embedded), another FalconMQ (remote), or an LDAP server (ldap). Without the key, "
+        "`falconmq directory join` decides; so for all keys of this section.",
+    ),
+    Setting(
+        "directory", "servers", Kind.TEXTS, (),
+        text="URLs of the servers, tried in order: https://hq.example.com:8018 for another "
+        "FalconMQ, ldap://, ldaps:// or ldapi:// for LDAP.",
+    ),
+    Setting(
+        "directory", "site", Kind.TEXT, "", default_text="the only site there is",
+        text="Name of the site that this queue manager is in.",
+    ),
+    Setting(
+        "directory", "domain", Kind.TEXT, "", default_text="none",
+        text="Name of the domain that this computer is in, example.com.",
+    ),
+    Setting(
+        "directory", "root", Kind.TEXT, "", default_text="what the server says",
+        text="LDAP: the name of the tree, such as DC=example,DC=com.",
+    ),
+    Setting(
+        "directory", "bind_name", Kind.TEXT, "", default_text="none, so anonymous",
+        text="LDAP: as whom to log in.",
+    ),
+    Setting(
+        "directory", "password_file", Kind.PATH, None, default_text="none",
+        text="LDAP: file with the password of `bind_name`, which only its owner may read.",
+    ),
+    Setting(
+        "directory", "token_file", Kind.PATH, None, default_text="none",
+        text="Another FalconMQ: file with the token that it gave us, which only its owner may "
+        "read.",
+    ),
+    Setting(
+        "directory", "start_tls", Kind.BOOLEAN, False,
+        text="LDAP: turn an ldap:// connection into TLS before anything is said.",
+    ),
+    Setting(
+        "directory", "ca_file", Kind.PATH, None, default_text="whom the system trusts",
+        text="Certificates (PEM) of those who sign the certificates of the servers.",
+    ),
+    Setting(
+        "directory", "routing_server", Kind.BOOLEAN, False,
+        text="Whether others may route their messages over this queue manager.",
+    ),
+    Setting(
+        "directory", "host_name", Kind.TEXT, "", default_text="the name of the computer",
+        text="Name or address under which others reach this queue manager; the directory tells "
+        "it to them.",
+    ),
+    Setting(
+        "directory", "cache_seconds", Kind.SECONDS, 300.0, least=0, most=LONGEST, unit="seconds",
+        text="How long an answer of the directory is used again without asking.",
+    ),
+    Setting(
+        "directory", "timeout_seconds", Kind.SECONDS, 2.0, least=0.05, most=60, unit="seconds",
+        text="How long the queue manager waits for an answer; then the directory counts as away.",
+    ),
+    Setting(
+        "directory", "sites_update_seconds", Kind.SECONDS, 43_200.0, least=1, most=LONGEST,
+        unit="seconds", text="How often its own sites are read again.",
+    ),
+    Setting(
+        "directory", "site_gates_update_seconds", Kind.SECONDS, 3_600.0, least=1, most=LONGEST,
+        unit="seconds", text="How often the gates of its sites are read again.",
+    ),
+    Setting(
+        "directory", "routing_update_seconds", Kind.SECONDS, 3_600.0, least=1, most=LONGEST,
+        unit="seconds", text="How often the map of sites, links and queue managers is read again.",
+    ),
+    Setting(
+        "directory", "foreign_penalty", Kind.BOOLEAN, False,
+        text="Whether a way through a foreign site costs more than any other, so that it is taken "
+        "only when there is no other.",
+    ),
+    Setting(
+        "directory", "is_directory_service", Kind.BOOLEAN, False,
+        text="Tell owners of changes as an MSMQ directory service does: signed, with the new "
+        "values (version 1). Needed for queue managers of NT 4.0 and Windows 2000 only.",
+    ),
+    Setting(
+        "directory", "notification_seconds", Kind.SECONDS, 60.0, least=0.01, most=900,
+        unit="seconds", text="How long change notifications are collected, after a quiet time, "
+        "before the directory is asked what changed.",
+    ),
+    Setting(
+        "directory", "role", Kind.CHOICE, NO_ROLE, choices=DIRECTORY_ROLES,
+        text="With kind embedded: what this server is among several that keep the same directory. "
+        "The primary enterprise controller (pec), the primary controller of its site (psc), or a "
+        "backup controller (bsc), which has a copy and decides nothing.",
+    ),
+    Setting(
+        "directory", "pec", Kind.TEXT, "", default_text="none",
+        text="With role psc or bsc: computer name of the primary enterprise controller, which is "
+        "asked for the first copy. It must be one of [[computers]].",
+    ),
+    Setting(
+        "directory", "psc", Kind.TEXT, "", default_text="the pec",
+        text="With role bsc: computer name of the primary controller of its site.",
+    ),
+    Setting(
+        "directory", "intersite_seconds", Kind.SECONDS, 10.0, least=0.05, most=LONGEST,
+        unit="seconds", text="How long changes are collected for the server of another site.",
+    ),
+    Setting(
+        "directory", "intrasite_seconds", Kind.SECONDS, 2.0, least=0.05, most=LONGEST,
+        unit="seconds", text="How long changes are collected for a backup controller.",
+    ),
+    Setting(
+        "directory", "hello_seconds", Kind.SECONDS, 1_200.0, least=1, most=LONGEST,
+        unit="seconds", text="How often neighbours are told how far this server is.",
+    ),
+    Setting(
+        "directory", "checks_servers", Kind.BOOLEAN, True,
+        text="Believe only what another directory server has signed. Without it whoever reaches "
+        "port 1801 can change the directory.",
+    ),
+)  # fmt: skip
+
 # Of [transport]: what it is for, least and most of whole numbers.
 _TRANSPORT_TEXTS: Final[dict[str, str]] = {
     "round_trip_delay": "Added to the time-outs of slow lines (RoundTripDelay).",
@@ -302,7 +429,7 @@ def _transport(defaults: TransportSettings) -> Iterable[Setting]:
                           unit="seconds", reloads=reloads)  # fmt: skip
 
 
-SETTINGS: Final = (*_MANAGER, *_transport(TransportSettings()), *_HTTP, *_OTHERS)
+SETTINGS: Final = (*_MANAGER, *_transport(TransportSettings()), *_HTTP, *_OTHERS, *_DIRECTORY)
 LISTS: Final = (
     "hosts",
     "computers",

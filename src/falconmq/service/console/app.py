@@ -5,7 +5,8 @@ r"""The pages and their paths.
     GET  /outgoing, /sessions                    the way to other queue managers
     GET  /dead-letters                           what died, why, and the way back
     GET  /messages/{id}                          the route of one message
-    GET  /directory                              what all queue managers know
+    GET  /directory                              what all queue managers know; POST .../refresh
+    GET  /directory/replication                  the servers that keep it, and how far they are
     GET  /transactions, /configuration, /tokens
     GET  /permissions, /keys, /audit             who may do what, and who did
     GET  /login                                  a token opens a session
@@ -39,6 +40,7 @@ from falconmq.service.console import (
     permissions,
     queue,
     queues,
+    replication,
     sessions,
     tokens,
     tracing,
@@ -90,6 +92,8 @@ _PAGES: Final[tuple[tuple[str, str, Page, Role | None], ...]] = (
     ("POST", "/leases/{id}/abort", transactions.end_lease, Role.MANAGE),
     ("GET", "/charts", chart_page.show, Role.READ),
     ("GET", "/directory", directory.show, Role.READ),
+    ("GET", "/directory/replication", replication.show, Role.READ),
+    ("POST", "/directory/refresh", directory.refresh, Role.MANAGE),
     ("GET", "/directory/{kind}/{name}", directory.show_one, Role.READ),
     ("GET", "/configuration", configuration.show, Role.READ),
     ("POST", "/configuration", configuration.reload, Role.MANAGE),

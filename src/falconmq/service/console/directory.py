@@ -12,7 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from falconmq.errors import FalconMQError
-from falconmq.service.api.directory import Kind, get_object, kept_directory, list_objects
+from falconmq.service.api.directory import Kind, asked_directory, get_object, list_objects
+from falconmq.service.api.routes import refresh_routes
+from falconmq.service.console.directory_map import map_of
 from falconmq.service.console.explaining import Trouble, trouble_of
 from falconmq.service.console.view import View
 
@@ -42,7 +44,7 @@ async def show(view: View) -> Response:
     where, page = view.query("where"), max(1, view.number("page", 1, 10**6))
     objects: list[dict[str, Any]] = []
     trouble: Trouble | None = None
-    directory = await kept_directory(view.request, view.control)
+    directory = await asked_directory(view.request, view.control)
     try:
         found = await list_objects(
             directory, cast("Kind", kind), [where] if where else None, (page - 1) * PAGE, PAGE + 1
@@ -62,7 +64,15 @@ async def show(view: View) -> Response:
         page=page,
         names=await _site_names(view),
         trouble=trouble,
+        map=await map_of(view, directory),
+        has_copies=view.control.hub is not None and view.control.hub.replication is not None,
     )
+
+
+async def refresh(view: View) -> Response:
+    """Read the map of sites and links now, not when the hour is over."""
+    await refresh_routes(view.control, await asked_directory(view.request, view.control))
+    return view.done("/directory", "Sites, links and gates were read from the directory.")
 
 
 async def show_one(view: View) -> Response:
@@ -70,7 +80,7 @@ async def show_one(view: View) -> Response:
     kind, name = view.path("kind"), view.path("name")
     if kind not in COLUMNS:
         raise HTTPException(404, f"a directory has no {kind}")
-    directory = await kept_directory(view.request, view.control)
+    directory = await asked_directory(view.request, view.control)
     found = (await get_object(directory, cast("Kind", kind), name))["attributes"]
     title = str(found.get(COLUMNS[kind][0]) or found["identifier"])
     return view.page(
@@ -84,7 +94,7 @@ async def show_one(view: View) -> Response:
 
 async def _site_names(view: View) -> dict[str, str]:
     """Sites by their GUID: managers and links name them so."""
-    directory = await kept_directory(view.request, view.control)
+    directory = await asked_directory(view.request, view.control)
     try:
         sites = (await list_objects(directory, "site", None, 0, _SITES_MOST))["objects"]
     except FalconMQError:

@@ -37,6 +37,7 @@ class Row:
 
     name: str
     label: str
+    is_public: bool
     transactional: bool
     messages: int
     size_bytes: int
@@ -82,7 +83,7 @@ def list_queues(
 def _is_listed(core: QueueManagerCore, queue: Queue, *, system: bool) -> bool:
     if queue in (core.dead_letter, core.transactional_dead_letter, core.journal):
         return system
-    is_created = queue.queue_type in (QueueType.PRIVATE, QueueType.PUBLIC)
+    is_created = queue.queue_type is not QueueType.SYSTEM
     return is_created and queue.parent is None and (system or not queue.is_internal)
 
 
@@ -96,6 +97,7 @@ def _row(queue: Queue) -> Row:
     return Row(
         path_of(queue),
         queue.properties.label,
+        queue.queue_type is QueueType.PUBLIC,
         queue.properties.transactional,
         len(queue.positions),
         queue.total_bytes,

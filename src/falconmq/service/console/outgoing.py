@@ -23,7 +23,11 @@ async def show(view: View) -> Response:
     """All of them, those with problems first."""
     found = (await api.get_outgoing(view.control))["outgoing"]
     contains = view.query("q").lower()
-    chosen = [queue for queue in found if contains in queue["destination"].lower()]
+    chosen = [
+        queue
+        for queue in found
+        if contains in queue["destination"].lower() or contains in queue["path_name"].lower()
+    ]
     chosen.sort(key=lambda queue: (not queue["problem"], -queue["messages"]))
     return view.page(
         "outgoing_list.html",

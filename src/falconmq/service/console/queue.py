@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from falconmq.errors import FalconMQError
+from falconmq.names import PublicFormatName, parse_format_name
 from falconmq.service import schemas
 from falconmq.service.api import browse, messages, queues
 from falconmq.service.console.composing import message_of
@@ -126,6 +127,7 @@ async def _page(view: View, trouble: Trouble | None = None) -> Response:
         "queue.html",
         status=200 if trouble is None else trouble.code,
         queue=found,
+        directory_id=_directory_id(view, found["format_name"]),
         page=page,
         paged=bool(view.request.query_params),
         is_system=";" in name.rpartition("\\")[2],
@@ -134,6 +136,15 @@ async def _page(view: View, trouble: Trouble | None = None) -> Response:
         trouble=trouble,
         form=view.values,
     )
+
+
+def _directory_id(view: View, format_name: str) -> str:
+    """The GUID under which the directory has a public queue; nothing for others."""
+    name = parse_format_name(format_name)
+    is_integrated = view.control.engine.core.directory.is_integrated
+    if isinstance(name, PublicFormatName) and is_integrated and not name.is_read_only:
+        return str(name.queue)
+    return ""
 
 
 def _place(view: View, name: str) -> str | None:

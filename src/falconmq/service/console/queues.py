@@ -18,9 +18,14 @@ async def show(view: View) -> Response:
 
 
 async def create(view: View) -> Response:
-    """Create a queue; a form that is refused is shown again with what was written in it."""
+    """Create a queue; a form that is refused is shown again with what was written in it.
+
+    A plain name is a private queue, or a public one if that is ticked.
+    """
     name = view.field("name").strip()
-    given = {"name": name if "\\" in name or "=" in name else f".\\private$\\{name}"}
+    if "\\" not in name and "=" not in name:
+        name = f".\\{name}" if view.field("public") else f".\\private$\\{name}"
+    given = {"name": name}
     try:
         request = schemas.CreateQueueRequest.model_validate({**given, **properties(view)})
         created = await create_queue(view.control, request)
@@ -66,6 +71,7 @@ def _table(view: View, trouble: Trouble | None = None) -> Response:
         contains=contains,
         system=system,
         sort=sort,
+        has_directory=view.control.engine.core.directory.is_integrated,
         trouble=trouble,
         form=view.values,
     )

@@ -155,7 +155,7 @@ def _add(
         else:
             numbers.left_out += 1
         return
-    if queue.parent is not None or queue.queue_type not in (QueueType.PRIVATE, QueueType.PUBLIC):
+    if queue.parent is not None or queue.queue_type is QueueType.SYSTEM:
         return
     numbers.queues_in_all += 1
     if len(numbers.queues) >= queues_max:

@@ -22,6 +22,7 @@ class Metric(NamedTuple):
 
 _QUEUE: Final = ("queue",)
 _DESTINATION: Final = ("destination",)
+_PARTITION: Final = ("partition",)
 
 METRICS: Final = (
     Metric("falconmq_build_info", "gauge", "Always 1; the version is in the label.", ("version",)),
@@ -172,6 +173,93 @@ METRICS: Final = (
     Metric("falconmq_store_reusable_bytes", "gauge", "Bytes of the file that were freed."),
     Metric("falconmq_store_file_bytes", "gauge", "Size of the file."),
     Metric("falconmq_store_limit_bytes", "gauge", "The file does not grow beyond this."),
+    # The directory; a workgroup has none of these
+    Metric(
+        "falconmq_directory_up",
+        "gauge",
+        "1 while the directory answers, 0 while it is away.",
+    ),
+    Metric(
+        "falconmq_directory_notifications_total",
+        "counter",
+        "Change notifications, in or out, by what became of them.",
+        ("direction", "outcome"),
+    ),
+    # Copies of the directory on several servers; only a directory server has these
+    Metric(
+        "falconmq_directory_replication_last_number",
+        "gauge",
+        "Number of the last change of the partition that is here.",
+        _PARTITION,
+    ),
+    Metric(
+        "falconmq_directory_replication_lag_changes",
+        "gauge",
+        "Changes of the partition that were heard of, and are not here yet.",
+        _PARTITION,
+    ),
+    Metric(
+        "falconmq_directory_replication_pending_changes",
+        "gauge",
+        "Changes that came before others that are missing.",
+        _PARTITION,
+    ),
+    Metric(
+        "falconmq_directory_replication_full_sync",
+        "gauge",
+        "1 while the whole partition is fetched anew, else 0.",
+        _PARTITION,
+    ),
+    Metric(
+        "falconmq_directory_replication_waiting_writes",
+        "gauge",
+        "Writes that another server was asked for, and has not answered.",
+    ),
+    Metric(
+        "falconmq_directory_replication_neighbour_changes",
+        "gauge",
+        "Changes that go to this server with the next message.",
+        ("neighbour",),
+    ),
+    Metric(
+        "falconmq_directory_replication_applied_total",
+        "counter",
+        "Changes of others that were applied.",
+    ),
+    Metric(
+        "falconmq_directory_replication_decided_total",
+        "counter",
+        "Changes that this server decided.",
+    ),
+    Metric(
+        "falconmq_directory_replication_sync_requests_total",
+        "counter",
+        "Requests for missing changes.",
+    ),
+    Metric(
+        "falconmq_directory_replication_full_syncs_total",
+        "counter",
+        "Partitions to be fetched anew.",
+    ),
+    Metric(
+        "falconmq_directory_replication_purged_total", "counter", "Deletions that were forgotten."
+    ),
+    Metric(
+        "falconmq_directory_replication_sent_total",
+        "counter",
+        "Messages to other directory servers.",
+    ),
+    Metric(
+        "falconmq_directory_replication_received_total",
+        "counter",
+        "Messages of the replication queue.",
+    ),
+    Metric(
+        "falconmq_directory_replication_dropped_total",
+        "counter",
+        "Messages and changes that were not obeyed, by the reason.",
+        ("reason",),
+    ),
     # The service
     Metric(
         "falconmq_failures_total",

@@ -19,9 +19,11 @@ from prometheus_client.exposition import choose_encoder
 
 from falconmq.errors import StoreError
 from falconmq.manager.events import EventKind
+from falconmq.service.directory.replication_view import status_json
 from falconmq.service.observation.event_texts import class_text, queue_text
 from falconmq.service.observation.gauging import Heads, Numbers, gather
 from falconmq.service.observation.metric_names import METRICS, QUEUES_MAX
+from falconmq.service.observation.replication_metrics import add_replication
 from falconmq.store import GroupCommitter
 from falconmq.store.interface import StoreStatistics
 from falconmq.transport.binding import AsyncioNetwork
@@ -30,6 +32,7 @@ from falconmq.transport.transport import Transport
 
 if TYPE_CHECKING:
     from falconmq.service.api.context import Control
+    from falconmq.service.directory.hub import DirectoryHub
     from falconmq.store.measuring import Histogram
 
 _KIBIBYTE: Final = 1024
@@ -89,11 +92,16 @@ class Metrics:
         numbers = await gather(engine, self._heads, queues_max)
         families = Families()
         self._add_service(families)
+        hub = self._control.hub
+        replication = None if hub is None else hub.replication
         encode, content_type = choose_encoder(accept)
 
         def write() -> bytes:
             _add_numbers(families, numbers)
             _add_store(families, engine.store.statistics())
+            if replication is not None:
+                with contextlib.suppress(StoreError):  # its status tells
+                    add_replication(families, status_json(replication, engine.core.clock))
             return encode(families)
 
         return await asyncio.to_thread(write), content_type
@@ -122,6 +130,8 @@ class Metrics:
             _add_committer(families, committer)
         if isinstance(control.transport, Transport):
             _add_transport(families, control.transport)
+        if control.hub is not None and control.hub.directory is not None:
+            _add_directory(families, control.hub)
 
     def _add_consumers(self, families: Families) -> None:
         with contextlib.suppress(StoreError):  # a damaged record: the list of consumers tells
@@ -155,6 +165,14 @@ def _add_transport(families: Families, transport: Transport) -> None:
             families.add("falconmq_connections_refused_total", count, reason)
         families.add("falconmq_transport_received_bytes_total", network.bytes_received)
         families.add("falconmq_transport_sent_bytes_total", network.bytes_sent)
+
+
+def _add_directory(families: Families, hub: DirectoryHub) -> None:
+    directory = hub.directory
+    families.add("falconmq_directory_up", directory is not None and not directory.is_away)
+    for direction, counting in (("in", hub.notifications), ("out", hub.notifier)):
+        for outcome, count in () if counting is None else counting.counters.items():
+            families.add("falconmq_directory_notifications_total", count, direction, outcome)
 
 
 def _add_store(families: Families, statistics: StoreStatistics) -> None:

@@ -18,7 +18,7 @@ from falconmq.transport.transport import Transport
 
 INTERVAL_SECONDS: Final = 5.0
 SAMPLES_MAX: Final = 720  # an hour
-_CREATED: Final = (QueueType.PRIVATE, QueueType.PUBLIC)
+_CREATED: Final = (QueueType.PRIVATE, QueueType.PUBLIC, QueueType.CONNECTOR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from falconmq.manager.model import (
     OutgoingTransferInfo,
     Queue,
 )
+from falconmq.manager.path_names import known_path
 from falconmq.transport.session import Session
 from falconmq.transport.situations import Situation, Whereabouts
 from falconmq.wire.sequence_info import SequenceInfo
@@ -31,7 +32,10 @@ class Outgoing(Protocol):
 def outgoing_json(core: QueueManagerCore, transport: Outgoing | None) -> list[dict[str, Any]]:
     """All outgoing queues, as `schemas.OutgoingOut` describes one."""
     return [
-        _outgoing(queue, Situation() if transport is None else transport.situation(queue))
+        {
+            **_outgoing(queue, Situation() if transport is None else transport.situation(queue)),
+            "path_name": known_path(core, queue.destination),
+        }
         for queue in core.queues.values()
         if isinstance(queue, OutgoingQueue)
     ]

@@ -120,7 +120,7 @@ def send_packets(
             wanted = needs_transaction(opened)
         if wanted is False:
             transactions.check_usage(queue, None)
-        form = WireForm.of(core, target.format_name, queue)
+        form = WireForm.of(core, target.format_name)
         _check(form, messages, in_transaction=wanted is not False)
         _protect(core, queue, messages, names_sender=names_sender)
         check_room(core, opened, target, sum(message.size for message in messages))

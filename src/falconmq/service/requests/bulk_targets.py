@@ -15,9 +15,10 @@ from falconmq.embedded.messages import Sequence
 from falconmq.embedded.refusals import refused
 from falconmq.errors import FalconMQError, MessageError, MqStatus, QueueError, TransactionError
 from falconmq.manager.core import KILOBYTE, QueueManagerCore
-from falconmq.manager.model import UNLIMITED, OpenQueueDescriptor, Queue, Transaction
+from falconmq.manager.model import UNLIMITED, OpenQueueDescriptor, Transaction
+from falconmq.manager.public_queues import public_host
 from falconmq.manager.record import StoredMessage, transaction_header_offset
-from falconmq.manager.states import EnqueueStatus, QueueType
+from falconmq.manager.states import EnqueueStatus
 from falconmq.message import INFINITE
 from falconmq.names import (
     DirectFormatName,
@@ -71,7 +72,7 @@ class WireForm:
     address: bytes
 
     @classmethod
-    def of(cls, core: QueueManagerCore, format_name: FormatName, queue: Queue) -> WireForm:
+    def of(cls, core: QueueManagerCore, format_name: FormatName) -> WireForm:
         """As `serialization` writes them; MessageError if no packet can go there."""
         is_sendable = not (
             isinstance(format_name, DirectFormatName) and format_name.subqueue is not None
@@ -82,8 +83,8 @@ class WireForm:
             if isinstance(format_name, PrivateFormatName):  # MQ-2.2.19.2-05
                 number, address = format_name.number, format_name.computer.bytes_le
                 return cls(format_name, PRIVATE_ON_DESTINATION, number, address)
-            if isinstance(format_name, PublicFormatName) and queue.queue_type is QueueType.PUBLIC:
-                guid, address = format_name.queue.bytes_le, core.identifier.bytes_le
+            if isinstance(format_name, PublicFormatName):
+                guid, address = format_name.queue.bytes_le, public_host(core, format_name).bytes_le
                 return cls(format_name, PUBLIC, guid, address)  # MQ-2.2.19.2-05
         raise MessageError(
             "destination",

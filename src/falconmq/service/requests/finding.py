@@ -11,9 +11,9 @@ from typing import NoReturn
 from falconmq import aio
 from falconmq.embedded import actions
 from falconmq.embedded.engine import Engine
-from falconmq.embedded.refusals import not_found
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import OutgoingQueue, Queue
+from falconmq.manager.public_queues import public_host
 from falconmq.manager.queues import find_queue, is_local_computer, open_subqueue, queue_not_found
 from falconmq.manager.states import ShareMode
 from falconmq.names import (
@@ -82,8 +82,8 @@ def _new_subqueue(core: QueueManagerCore, name: PathName | FormatName) -> Queue 
 def _refuse(core: QueueManagerCore, name: PathName | FormatName) -> NoReturn:
     """There is none here, or it is not here."""
     if isinstance(name, PathName):
-        raise not_found(core, name)
-    if not _is_ours(core, name):
+        actions.local(actions.Opened(actions.resolved(core, name), str(name)))
+    elif not _is_ours(core, name):
         actions.local(actions.Opened(name, ""))  # says that it is elsewhere
     raise queue_not_found(core, name)
 
@@ -94,7 +94,7 @@ def _is_ours(core: QueueManagerCore, name: FormatName) -> bool:
             return is_local_computer(core, name.address)
         case PrivateFormatName() | MachineFormatName():
             return name.computer == core.identifier
-        case PublicFormatName():
-            return True  # if the directory knows it, it is not one of ours
+        case PublicFormatName():  # the directory says whose it is
+            return not core.directory.is_integrated or public_host(core, name) == core.identifier
         case _:
             return False

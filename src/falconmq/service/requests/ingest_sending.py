@@ -59,8 +59,7 @@ def find_target(core: QueueManagerCore, name: str) -> Target:
     """The queue of a stage, as it is now."""
     opened, access = _open(core, name)
     try:
-        assert access.queue is not None
-        form = WireForm.of(core, access.format_name, access.queue)
+        form = WireForm.of(core, access.format_name)
         is_ours = opened.queue is not None
         return Target(name, form, needs_transaction(opened) if is_ours else None)
     finally:
@@ -97,8 +96,7 @@ def begin(core: QueueManagerCore, stages: list[Stage]) -> Sending:
 def _begin_part(core: QueueManagerCore, stage: Stage) -> Part:
     target = stage.target
     opened, access = _open(core, target.name)
-    assert access.queue is not None
-    is_same = WireForm.of(core, access.format_name, access.queue) == target.form
+    is_same = WireForm.of(core, access.format_name) == target.form
     if not is_same or (opened.queue is not None) == (target.is_transactional is None):
         actions.close(core, opened)
         raise deleted(target.name)  # and made anew: its packets name the old one

@@ -21,6 +21,7 @@ from uuid import UUID, uuid4
 
 from falconmq.embedded.engine import Engine
 from falconmq.errors import MqStatus, QueueError, TransactionError
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.requests import ingest_sending as turns
 from falconmq.service.requests.expiring import Expiring
 from falconmq.service.requests.ingest_records import Record, Records
@@ -64,6 +65,7 @@ class Ingests:
         A batch that is done needs no stage: the answer says so before any message is made. A caller
         that names the stage may ask again.
         """
+        await ask_ahead(self._engine, queue)
         target, _ = self._engine.run(turns.find_target, queue)
         if keep_ids and target.is_transactional is None:
             raise QueueError(

@@ -13,7 +13,7 @@ from falconmq.manager.model import Queue
 from falconmq.manager.states import QueueType
 from falconmq.names.syntax import fold
 
-_CREATED = (QueueType.PRIVATE, QueueType.PUBLIC)
+_CREATED = (QueueType.PRIVATE, QueueType.PUBLIC, QueueType.CONNECTOR)
 
 
 @dataclass(slots=True)

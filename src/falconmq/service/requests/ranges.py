@@ -30,6 +30,7 @@ from falconmq.manager.arrivals import (
 )
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue
+from falconmq.manager.path_names import format_name_of
 from falconmq.manager.states import AccessType
 from falconmq.service.requests.finding import find_local
 from falconmq.service.requests.reading import durable
@@ -97,7 +98,7 @@ def _state(core: QueueManagerCore, name: str) -> Json:
     count, size = readable(queue.positions)
     return {
         "queue": actions.path_of(queue),
-        "format_name": str(actions.format_name_of(core, queue)),
+        "format_name": str(format_name_of(core, queue)),
         "manager": str(core.identifier),
         "first": first_arrival(queue),
         "next": next_arrival(queue),

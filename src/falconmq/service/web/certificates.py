@@ -1,12 +1,18 @@
 """The certificate of the HTTP port.
 
-One context for the life of the service: a new certificate is loaded into it, so connections that
-are open go on with the old one and the next handshake shows the new one.
+The port has one context for the life of the service, and that only says which one counts: every
+handshake goes on with the context that the files made last. So connections that are open stay as
+they are, and the next one sees the new certificate and the new authorities, and none of the old.
+
+A session that is taken up again shows no certificate a second time, so tickets are not given out.
+What TLS 1.2 remembers without tickets counts for nothing if it is older than the files:
+`certificate_shown`.
 """
 
 from __future__ import annotations
 
 import ssl
+import time
 from pathlib import Path
 
 from falconmq.service.tables import ConfigurationError
@@ -19,12 +25,25 @@ class Certificates:
         self._certificate = certificate
         self._key = key
         self._client_ca = client_ca
+        self._current = self._loaded()
+        self._read_at = 0.0
         self.context = self._loaded()
+        self.context.sni_callback = self._choose  # also asked by callers that name no server
 
     def reload(self) -> None:
         """Read the files again. ConfigurationError if they do not fit: the old ones stay."""
-        self._loaded()  # into a context of its own first: half of a pair would be worse than none
-        self._load_into(self.context)
+        self._current = self._loaded()
+        self._read_at = time.time()
+
+    def certificate_shown(self, connection: ssl.SSLObject) -> bytes | None:
+        """The certificate of a caller, in DER; None if it has none that counts now."""
+        session = connection.session
+        if connection.session_reused and session is not None and session.time <= self._read_at:
+            return None
+        return connection.getpeercert(binary_form=True)
+
+    def _choose(self, connection: ssl.SSLObject, _name: str, _context: ssl.SSLContext) -> None:
+        connection.context = self._current
 
     def _loaded(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -33,6 +52,8 @@ class Certificates:
         self._load_into(context)
         if self._client_ca is not None:  # who shows none may still have a token
             context.verify_mode = ssl.CERT_OPTIONAL
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
         return context
 
     def _load_into(self, context: ssl.SSLContext) -> None:

@@ -104,6 +104,7 @@ class HttpServer(WebServer):
         return LimitedConfig(
             app,
             self._limits,
+            certificates,
             backlog=_BACKLOG,
             ssl_context_factory=lambda *_: certificates.context,
         )

@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 
 from falconmq.security.fingerprints import fingerprint
 from falconmq.service.access.roles import CERTIFICATE
+from falconmq.service.web.certificates import Certificates
 from falconmq.service.web.limits import SECURITY_HEADERS, Limits
 from falconmq.service.web.problems import http_problem
 from falconmq.service.web.server import Config
@@ -29,7 +30,13 @@ _SPARE: Final = 256  # connections beyond the limit that are still told so
 class LimitedConfig(Config):
     """With the limits of the connections."""
 
-    def __init__(self, app: Any, limits: Limits, **settings: Any) -> None:
+    def __init__(
+        self,
+        app: Any,
+        limits: Limits,
+        certificates: Certificates | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(
             app,
             http=LimitedProtocol,
@@ -38,6 +45,7 @@ class LimitedConfig(Config):
             **settings,
         )
         self.limits = limits
+        self.certificates = certificates
 
 
 class LimitedProtocol(H11Protocol):
@@ -52,6 +60,7 @@ class LimitedProtocol(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
+        self._certificates = config.certificates
         self._timer: asyncio.TimerHandle | None = None
         self._has_bytes = False
 
@@ -60,8 +69,10 @@ class LimitedProtocol(H11Protocol):
         if len(self.connections) > self._limits.connections + _SPARE:
             transport.abort()
             return
-        shown = transport.get_extra_info("ssl_object")
-        certificate = None if shown is None else shown.getpeercert(binary_form=True)
+        connection, certificates = transport.get_extra_info("ssl_object"), self._certificates
+        certificate = None
+        if connection is not None and certificates is not None:
+            certificate = certificates.certificate_shown(connection)
         if certificate:  # TLS has verified it; each request of the connection has it
             self.app_state = {**self.app_state, CERTIFICATE: fingerprint(certificate)}
         self._watch()

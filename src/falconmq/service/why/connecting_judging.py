@@ -8,6 +8,7 @@ from typing import Final
 from falconmq.manager.states import ConnectionStatus, OutgoingState
 from falconmq.service.why.explanation import Cause, Severity
 from falconmq.service.why.outgoing_facts import OutgoingFacts
+from falconmq.service.why.route_judging import no_way
 from falconmq.service.why.words import age, ago
 from falconmq.transport.session import SessionState
 
@@ -40,6 +41,9 @@ def _unresolved(facts: OutgoingFacts) -> Cause:
 
 
 def _no_route(facts: OutgoingFacts) -> Cause:
+    found = no_way(facts, _tries(facts), _since(facts))
+    if found is not None:
+        return found
     problem = facts.situation.problem or "no way is known"
     return Cause(
         "no-route",

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     MESSAGE = "message"
     QUEUE = "queue"
     OUTGOING = "outgoing"
+    DIRECTORY = "directory"  # an object, or a change of one, that other servers should have
 
 
 @dataclass(frozen=True, slots=True)

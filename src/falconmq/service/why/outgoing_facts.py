@@ -13,6 +13,7 @@ from falconmq.manager.events import EventKind, EventLog
 from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.states import ConnectionStatus, OutgoingState
 from falconmq.names import DirectFormatName
+from falconmq.service.why.route_facts import RouteFacts, route_facts
 from falconmq.transport.settings import PORT
 from falconmq.transport.situations import Situation
 from falconmq.wire.message_class import NEGATIVE
@@ -64,6 +65,7 @@ class OutgoingFacts:
     order_ack_seconds: float | None = None  # since the last OrderAck; None: there was none
     order_ack_delay: float = 10.5  # that a receiver may take for one
     port: int = PORT
+    route: RouteFacts | None = None  # what the directory says; None: it has no say
 
 
 def outgoing_facts(
@@ -95,6 +97,7 @@ def outgoing_facts(
         resend_count=info.resend_count,
         order_ack_seconds=max(0.0, now - info.last_ack_time) if has_acks else None,
         port=port,
+        route=route_facts(core, transport, queue),
     )
 
 

@@ -13,6 +13,7 @@ from falconmq.manager.states import OutgoingState
 from falconmq.service.why.connecting_judging import not_connected, opening, target_of
 from falconmq.service.why.explanation import Cause, Explanation, Fact, Kind, Severity
 from falconmq.service.why.outgoing_facts import OutgoingFacts
+from falconmq.service.why.route_judging import route_lines
 from falconmq.service.why.words import age, ago, class_hint, messages, reason_words, size, waits
 from falconmq.transport.session import SessionState
 from falconmq.wire.message_class import MessageClass
@@ -27,7 +28,7 @@ def judge_outgoing(facts: OutgoingFacts, subject: str = "") -> Explanation:
     """Why the messages of an outgoing queue are still here."""
     causes = outgoing_causes(facts)
     waiting = facts.messages - facts.situation.arrived
-    where = facts.host or facts.destination
+    where = _where(facts)
     if waiting > 0:
         summary = f"{waits(waiting)} for {where}. {sentence(causes[0].text)}"
     elif facts.messages:
@@ -38,6 +39,12 @@ def judge_outgoing(facts: OutgoingFacts, subject: str = "") -> Explanation:
             summary += f" {sentence(causes[0].text)}"
     about = subject or facts.destination
     return Explanation(about, Kind.OUTGOING, summary, _facts(facts), causes)
+
+
+def _where(facts: OutgoingFacts) -> str:
+    """Whom the messages are for: not the next hop on the way there."""
+    owner = "" if facts.route is None else facts.route.owner
+    return owner or facts.host or facts.destination
 
 
 def outgoing_causes(facts: OutgoingFacts) -> list[Cause]:
@@ -186,10 +193,17 @@ _REFUSAL_CODES: Final = {
 
 
 def _not_encrypted(facts: OutgoingFacts) -> Cause | None:
-    """Messages that were to be encrypted have left, and not to the receiver."""
+    """Messages that were to be encrypted have left, and not to the receiver; or wait for keys."""
     problem = facts.situation.encryption_problem
     if not problem:
         return None
+    if facts.situation.waits_for_keys:
+        return Cause(
+            "waits-for-keys",
+            f"a message is to be encrypted, and waits for the keys of its receiver: {problem}",
+            Severity.WARNING,
+            "it goes by itself when the directory is back; see: falconmq directory status",
+        )
     return Cause(
         "not-encrypted",
         f"a message was to be encrypted and could not be, so it was not sent: {problem}",
@@ -268,6 +282,7 @@ def _facts(facts: OutgoingFacts) -> list[Fact]:
         split = f"{situation.unsent} not sent, {situation.sent} sent, {situation.arrived} arrived"
         again = f"; {situation.resent} sent in vain before" if situation.resent else ""
         found.append(Fact("progress", split + again))
+    found += route_lines(facts.route)
     if situation.address:
         found.append(Fact("address", situation.address))
     if situation.session_state is not None:

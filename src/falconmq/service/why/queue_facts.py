@@ -65,6 +65,7 @@ class QueueFacts:
     name: str
     now: float = 0.0
     is_system: bool = False  # a journal or dead-letter queue: it is not meant to be read away
+    is_connector: bool = False  # for messages to foreign systems
     transactional: bool = False
     readable: int = 0
     holdings: tuple[Holding, ...] = ()
@@ -106,6 +107,7 @@ def queue_facts(core: QueueManagerCore, queue: Queue, holders: Holders) -> Queue
         name=path_of(queue),
         now=now,
         is_system=queue.queue_type is QueueType.SYSTEM,
+        is_connector=queue.queue_type is QueueType.CONNECTOR,
         transactional=properties.transactional,
         readable=len(queue.positions.available),
         holdings=holders.of_queue(queue, now),

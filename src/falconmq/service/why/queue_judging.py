@@ -221,6 +221,8 @@ def _facts(facts: QueueFacts) -> list[Fact]:
         Fact("last arrival", _moment(facts.last_arrival_seconds, facts)),
         Fact("last receive", _moment(facts.last_receive_seconds, facts)),
     ]
+    if facts.is_connector:
+        found.append(Fact("for", "foreign systems: a connector program reads it, and passes on"))
     if facts.oldest_seconds is not None:
         found.append(Fact("first in line", f"arrived {ago(facts.oldest_seconds)}"))
     if facts.quota_kilobytes is not None:

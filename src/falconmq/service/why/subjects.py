@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from falconmq.embedded.refusals import not_found
+from falconmq.embedded.actions import resolved
 from falconmq.errors import MqStatus, NameSyntaxError, QueueError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import OutgoingQueue, Queue
@@ -74,6 +74,6 @@ def _by_name(core: QueueManagerCore, name: PathName | SingleFormatName) -> Subje
     if queue is not None:
         return queue
     if isinstance(name, PathName):
-        raise not_found(core, name)
+        name = resolved(core, name)
     outgoing = core.outgoing.get(name)
     return NothingWaits(name) if outgoing is None else outgoing
