@@ -269,9 +269,7 @@ def test_a_bsc_that_its_psc_does_not_know_gets_its_reply() -> None:
     assert send.machine == "BSC02"
 
 
-@pytest.mark.requirement(
-    "RP-3.1.7.1.3-02", "RP-3.1.7.1.3-03", "RP-3.1.7.1.3-04", "RP-3.1.7.1.3-05"
-)
+@pytest.mark.requirement("RP-3.1.7.1.3-02", "RP-3.1.7.1.3-03", "RP-3.1.7.1.3-04", "RP-3.1.7.1.3-05")
 def test_the_next_number_is_that_of_the_authority() -> None:
     pec = authority()
     last = pec.partition(ENTERPRISE).last
