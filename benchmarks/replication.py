@@ -2,6 +2,7 @@
 
     alone      create queues in a directory that has no copies: in one call, and one by one
     copy       a new server gets its first copy of a directory of 50,000 queues
+    anew       a server whose copy is from long ago fetches all of it again (a full sync)
     changes    create queues one by one at the server that decides, until the other has the last
     one        the time of a single change from the call that makes it until the other has it
 
@@ -31,11 +32,14 @@ from rich.table import Table
 
 from falconmq.clock import SystemClock
 from falconmq.directory.embedded import EmbeddedDirectory
+from falconmq.directory.replication.requesting import send_sync_request
+from falconmq.directory.replication.state import PurgeState
 from falconmq.manager.states import DirectoryResult
 from falconmq.service.configuration import Configuration
 from falconmq.service.daemon import Service
 from falconmq.service.directory.replicating import Replication
 from falconmq.store import LmdbStore, open_data_directory
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 from tests.directory.enterprises import guid
 from tests.service.directory.test_replicating import PARIS, SECTIONS, exchange_keys, make_place
 
@@ -83,9 +87,27 @@ def alone(count: int) -> tuple[float, float]:
 
 
 def last_of(replication: Replication) -> int:
-    """The number of the last change of Berlin that a server has."""
-    status = replication.replicator.status()
-    return next((each.last for each in status.partitions if each.partition_id == BERLIN), 0)
+    """The number of the last change of Berlin that a server has; 0 while all is fetched anew."""
+    for each in replication.replicator.status().partitions:
+        if each.partition_id == BERLIN:
+            return each.last if each.state == PurgeState.NORMAL.name else 0
+    return 0
+
+
+def remember_less(replication: Replication) -> None:
+    """Where it is decided: deletions of the first half of all changes are forgotten."""
+    with replication.replicator.turn() as server:
+        berlin = server.state.partitions[BERLIN]
+        berlin.purged = max(berlin.purged, berlin.last // 2)
+
+
+def come_back(replication: Replication) -> None:
+    """As if the copy were from long ago: it asks for what is missing, and hears that it is late."""
+    with replication.replicator.turn() as server:
+        berlin = server.state.partitions[BERLIN]
+        berlin.last, berlin.purged, berlin.window = 1, 0, MAX_SEQ_NUMBER
+        send_sync_request(server, berlin)
+    replication.replicator.tell_carrier()
 
 
 def copy(configuration: Configuration, caller: Connection) -> None:
@@ -96,10 +118,14 @@ def copy(configuration: Configuration, caller: Connection) -> None:
         service = await Service.start(configuration)
         replication = service.hub.replication
         assert replication is not None
-        while wanted := await asyncio.to_thread(caller.recv):
+        while order := await asyncio.to_thread(caller.recv):
+            wanted, is_anew = order
+            if is_anew:
+                await asyncio.to_thread(come_back, replication)
             while await asyncio.to_thread(last_of, replication) < wanted:
                 await asyncio.sleep(LOOK_SECONDS)
             caller.send((time.monotonic(), time.process_time()))
+            assert not is_anew or replication.replicator.counters["sync0"] == 1
         await service.stop()
 
     hush()
@@ -114,10 +140,10 @@ class Pair:
         self.filling = filling  # seconds that the queues took, all in one call
         self._other = other
 
-    async def arrival(self) -> Worked:
+    async def arrival(self, *, is_anew: bool = False) -> Worked:
         """When the other one had everything that is here now, and what it has worked so far."""
         wanted = await asyncio.to_thread(last_of, self.replication)
-        self._other.send(wanted)
+        self._other.send((wanted, is_anew))
         moment, worked = await asyncio.to_thread(self._other.recv)
         return moment, worked
 
@@ -144,17 +170,17 @@ async def with_copy(
         begun = await asyncio.to_thread(ours.recv)
         return await use(Pair(replication, ours, filling), begun)
     finally:
-        ours.send(0)
+        ours.send(None)
         await asyncio.to_thread(process.join)
         await service.stop()
 
 
 async def measure(place: Path, objects: int, changes: int, singles: int) -> Figures:
-    plain, plain_work = await asyncio.to_thread(alone, changes)
-
     async def use(pair: Pair, start: Worked) -> Figures:
         moment, before = await pair.arrival()
         copied, copy_work = moment - start[0], before - start[1]
+        # The disk is busy by turns: what is compared is measured just before.
+        plain, plain_work = await asyncio.to_thread(alone, changes)
         begun = time.monotonic()
         own = pair.replication.own
         made, made_work = await asyncio.to_thread(create_each, own, changes, "change")
@@ -166,11 +192,18 @@ async def measure(place: Path, objects: int, changes: int, singles: int) -> Figu
             await asyncio.to_thread(create_each, own, 1, f"single{number}-")
             moment, _ = await pair.arrival()
             waits.append(moment - begun)
+        await asyncio.to_thread(remember_less, pair.replication)
+        _, before_anew = await pair.arrival()
+        begun = time.monotonic()
+        moment, worked = await pair.arrival(is_anew=True)
+        anew, anew_work = moment - begun, worked - before_anew
+        everything = objects + changes + singles
         return {
             f"alone: create {changes:,} one by one": _rate(changes, plain, plain_work),
             f"copy: {objects:,} queues to a new server": f"{copied:.1f} s, "
             + _rate(objects, copied, copy_work),
             "copy, against creating them in one call": f"{pair.filling / copied:.2f}",
+            f"anew: {everything:,} queues": f"{anew:.1f} s, " + _rate(everything, anew, anew_work),
             "changes: made where they are decided": _rate(changes, made, made_work),
             "changes: until the other has the last": _rate(changes, arrived, applied_work),
             "changes, against alone": f"{plain / arrived:.2f}",

@@ -45,8 +45,8 @@ def test_primary_controllers_are_joined_and_backups_are_told() -> None:
     for box in boxes:
         assert box.x + box.width <= picture.width
         assert box.y + box.height <= picture.height
-    for one, other in pairwise(picture.grounds):
-        assert one.y + one.height < other.y
+    for above, below in pairwise(picture.grounds):
+        assert above.y + above.height < below.y
 
 
 def test_one_site_alone_has_nobody_to_tell() -> None:

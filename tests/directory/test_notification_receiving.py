@@ -280,7 +280,8 @@ def test_an_unknown_event_is_refused(event: str) -> None:  # T7
 # The life of the server
 
 
-@pytest.mark.requirement("CN-3.2.3-03", "CN-3.2.3-04", "CN-3.2.3-05", "CN-3.2.5-01")
+@pytest.mark.requirement("CN-3.2.3-01", "CN-3.2.3-03", "CN-3.2.3-04", "CN-3.2.3-05", "CN-3.2.5-01")
+@pytest.mark.requirement("CN-1.9-01", "CN-1.9-02", "CN-3.2.1.2.1-01")
 def test_the_notification_queue_is_opened_for_receiving_by_everybody_of_ours() -> None:
     listener = make_listener()
     (descriptor,) = listener.core.private_numbers[3].descriptors

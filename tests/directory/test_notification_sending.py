@@ -198,7 +198,8 @@ def test_the_message_is_express_lives_five_minutes_and_is_signed(
     assert core.journal.positions.lookup_ids() == []  # T35
 
 
-@pytest.mark.requirement("CN-3.3.3-02", "CN-3.3.3-03", "CN-3.3.3-04", "CN-3.3.3-05")
+@pytest.mark.requirement("CN-3.3.3-01", "CN-3.3.3-02", "CN-3.3.3-03", "CN-3.3.3-04", "CN-3.3.3-05")
+@pytest.mark.requirement("CN-3.3.3-06")
 def test_the_way_to_an_owner_is_opened_once_and_closed_when_it_is_idle() -> None:
     core, client = make_client()
     client.tell(Op.QUEUE_UPDATE, their_queue(core))

@@ -26,6 +26,7 @@ from tests.directory.replication.estates import (
 )
 from tests.directory.replication.told import (
     already_purged,
+    authority,
     deleted,
     made,
     network,
@@ -260,3 +261,17 @@ def test_an_answer_that_comes_twice_is_not_asked_about_twice() -> None:
         psc.tell(part, "PEC0")
     (request,) = psc.messages(SyncRequestMessage)
     assert (request.from_seq_number, request.is_sync0) == (31, True)
+
+
+@pytest.mark.parametrize("state", [PurgeState.SYNC0, PurgeState.COMPLETESYNC0])
+def test_who_gets_a_partition_while_it_fetches_it_completes_it(state: PurgeState) -> None:
+    pec = authority()
+    kept, stale = (pec.add("ConnectedNetwork", name=name) for name in ("kept", "stale"))
+    with pec.engine.turn() as server:
+        server.numbers.give(5, stale, ENTERPRISE, 0)  # as if no answer had named it
+        server.enterprise.purge_state = state
+    pec.estate.restart("PEC0")
+    pec.estate.settle()
+    assert pec.partition(ENTERPRISE).purge_state is PurgeState.NORMAL
+    assert pec.get("ConnectedNetwork", kept) is not None
+    assert pec.get("ConnectedNetwork", stale) is None

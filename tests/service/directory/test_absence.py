@@ -42,9 +42,9 @@ class Keeper:
     """Who keeps the directory: stopped and started again, and changed meanwhile."""
 
     section: dict[str, Any]
-    change: Callable[[Change], None]  # behind the back of everybody
-    stop: Callable[[], None]
-    start: Callable[[], None]
+    change: Callable[[Change], object]  # behind the back of everybody
+    stop: Callable[[], object]
+    start: Callable[[], object]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def ldap_keeper(place: Path) -> Iterator[Keeper]:
             "password_file": secret(place / "password", PASSWORD),
             "root": ROOT,
         }
-        yield Keeper(section, change, server.stop, lambda: server.start() and None)
+        yield Keeper(section, change, server.stop, server.start)
     finally:
         server.stop()
 
@@ -97,7 +97,7 @@ def remote_keeper(place: Path) -> Iterator[Keeper]:
             manager.server = HttpServer(again, manager.access, None)
             manager.do(lambda: manager.server.start(manager.app))
 
-        yield Keeper(section, lambda work: work(kept) and None, stop, start)
+        yield Keeper(section, lambda work: work(kept), stop, start)
 
 
 def secret(file: Path, text: str) -> Path:

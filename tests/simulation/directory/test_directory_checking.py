@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from falconmq.directory.replication.settings import ReplicationSettings
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, PurgeState
 from falconmq.simulation.directory.checking import check_quiet
 from falconmq.simulation.directory.enterprise import DOMAIN, Enterprise
 from falconmq.simulation.directory.ledger import Outcome
 from falconmq.simulation.directory.server import DirectoryServer
-from falconmq.simulation.world import SimulationError, World
+from falconmq.simulation.world import SimulationError
+from tests.simulation.directory.towns import town
 
 
 @pytest.fixture
 def enterprise() -> Enterprise:
     """A PEC with a BSC, and a PSC, in step."""
-    town = Enterprise(World(1, keep_all=True), ReplicationSettings(hello_seconds=120.0))
-    town.begin([1, 0])
-    town.world.run_until(town.world.now + 300.0)
-    return town
+    return town(1, 0)
 
 
 def bsc_of(enterprise: Enterprise) -> DirectoryServer:

@@ -16,7 +16,16 @@ SEEDS = 300
 # Seeds that notice a mistake: tried first, for time is short. If the simulator draws other runs one
 # day, the search finds others.
 TRIED_FIRST = {
+    "make again what was deleted": 9,
+    "say yes and do nothing": 2,
+    "say yes to what was refused": 3,
+    "apply old changes again": 2,
+    "do not hear that deletions are forgotten": 2,
+    "find no neighbours in a new role": 2,
     "forget a full synchronisation at a restart": 95,
+    "keep what a full synchronisation did not name": 4,
+    "lose the pending changes at a restart": 6,
+    "purge too early": 3,
     "write the sequence number in a later commit": 16,
 }
 
@@ -38,7 +47,7 @@ def test_all_copies_become_the_same_whatever_goes_wrong(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(6, 106, 10))
+@pytest.mark.parametrize("first", range(6, 36, 10))
 def test_many_seeds_keep_their_promises(first: int) -> None:
     failed = {seed: run_directory_seed(seed).problem for seed in range(first, first + 10)}
     assert not any(failed.values()), failed

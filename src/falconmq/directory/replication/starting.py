@@ -15,6 +15,9 @@ from falconmq.directory.replication.topology import recognize
 _AT_ONCE: Final = 10  # so many partitions are asked for at once; the others a little later
 _APART_SECONDS: Final = 0.1
 _RESETTING: Final = (PurgeState.STARTSYNC0, PurgeState.COMPLETESYNC0)
+# A partition that became ours while we fetched it is all here: who is its authority is its newest
+# change, and a full synchronisation goes from the oldest to the newest.
+_FETCHED: Final = (PurgeState.SYNC0, PurgeState.COMPLETESYNC0)
 
 
 def start(server: Server) -> None:
@@ -55,6 +58,9 @@ def resume(server: Server) -> None:
     for partition in server.state.partitions.values():
         if server.owns(partition):
             partition.told_last = partition.last
+            if False:
+                partition.purge_state = PurgeState.COMPLETESYNC0
+                server.arm(TimerKind.RESET, partition.partition_id, 0.0)
             continue
         seconds = server.settings.sync_resend_seconds
         server.arm(TimerKind.SYNC_RESEND, partition.partition_id, seconds)

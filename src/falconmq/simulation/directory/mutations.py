@@ -11,22 +11,27 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.directory.replication import (
+    deciding,
     engine,
     purging,
     receiving,
     requesting,
     starting,
     synchronizing,
+    write_requests,
 )
+from falconmq.directory.replication.applying import find_object, type_of
 from falconmq.directory.replication.numbers import Entry, NumberBook, NumberReader
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import Partition, PurgeState, ReplicationState
 from falconmq.directory.workspace import Workspace
 from falconmq.simulation.mutations import Replacement
-from falconmq.wire.directory_change import DirectoryChange
+from falconmq.wire.directory_change import CREATE, UPDATE, DirectoryChange
 from falconmq.wire.sequence_number import MIN_SEQ_NUMBER
 
 _handle_change = receiving.handle_change
+_decide_request = deciding.decide_request
+_decide = deciding._decide  # noqa: SLF001
 _facts = Partition.facts
 _store = ReplicationState.store
 _LATE: Final = 3  # turns until the numbers are written
@@ -94,6 +99,25 @@ def _no_window(_: int) -> int:
     return MIN_SEQ_NUMBER
 
 
+def _say_yes(server: Server, partition: Partition, change: DirectoryChange) -> int:
+    """Whoever asked from elsewhere hears of success, also of what was refused."""
+    _decide_request(server, partition, change)
+    return 0
+
+
+def _say_yes_and_do_nothing(*_: object) -> int:
+    return 0
+
+
+def _make_what_is_missing(server: Server, partition: Partition, change: DirectoryChange) -> None:
+    """A change of what was deleted meanwhile makes it again."""
+    table = type_of(change)
+    is_missing = table is not None and find_object(server, table, change.identifier) is None
+    if change.command == UPDATE and is_missing:
+        change.command = CREATE
+    _decide(server, partition, change)
+
+
 DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "skip a gap": ((receiving, "handle_change", _skip_gap),),
     "apply old changes again": ((receiving, "handle_change", _apply_old_changes),),
@@ -108,5 +132,8 @@ DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "leave deletions out of answers": ((NumberReader, "both", _objects_only),),
     "say no hello": ((requesting, "_hello", _no_elements),),
     "do not hear that deletions are forgotten": ((engine, "receive_already_purged", _nothing),),
+    "say yes to what was refused": ((write_requests, "decide_request", _say_yes),),
+    "say yes and do nothing": ((write_requests, "decide_request", _say_yes_and_do_nothing),),
+    "make again what was deleted": ((deciding, "_decide", _make_what_is_missing),),
     "find no neighbours in a new role": ((starting, "recognize", _nothing),),
 }

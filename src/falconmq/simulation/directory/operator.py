@@ -49,7 +49,8 @@ class Operator:
         if sites and not self.task:
             site = random.choice(sites)
             old, new = enterprise.psc(site), random.choice(enterprise.bscs(site))
-            self._begin(f"PSC {old.name} to {new.name}", self._moving_psc(site, old, new))
+            task = f"{new.name} becomes PSC instead of {old.name}"
+            self._begin("PSC moves", task, self._moving_psc(site, old, new))
 
     def move_pec(self) -> None:
         """Another PSC becomes the PEC."""
@@ -57,34 +58,33 @@ class Operator:
         others = [name for name in enterprise.controllers.values() if name != enterprise.pec_name]
         if others and not self.task:
             old, new = enterprise.pec, enterprise.servers[self._world.random.choice(others)]
-            self._begin(f"PEC {old.name} to {new.name}", self._moving_pec(old, new))
+            task = f"{new.name} becomes PEC instead of {old.name}"
+            self._begin("PEC moves", task, self._moving_pec(old, new))
 
     def add_bsc(self) -> None:
         enterprise = self._enterprise
         if not self.task and len(enterprise.servers) < _SERVERS_MAX:
             site = self._world.random.choice(list(enterprise.controllers))
             bsc = enterprise.add_server(Role.BSC, site)
-            self._begin(f"new BSC {bsc.name}", self._adding(bsc))
+            self._begin("new BSC", f"{bsc.name} becomes a BSC", self._adding(bsc))
 
     def add_site(self) -> None:
         enterprise = self._enterprise
         if not self.task and len(enterprise.servers) < _SERVERS_MAX:
             site = enterprise.new_site()
             psc = enterprise.add_server(Role.PSC, site)
-            self._begin(f"new site of {psc.name}", self._adding_site(site, psc))
+            self._begin("new site", f"{psc.name} gets a site", self._adding_site(site, psc))
 
     def remove_bsc(self) -> None:
         enterprise = self._enterprise
         bscs = [bsc for site in enterprise.controllers for bsc in enterprise.bscs(site)]
         if bscs and not self.task:
             bsc = self._world.random.choice(bscs)
-            self._begin(f"BSC {bsc.name} leaves", self._removing(bsc))
+            self._begin("BSC leaves", f"{bsc.name} leaves", self._removing(bsc))
 
-    def _begin(self, task: str, steps: Iterator[Step]) -> None:
+    def _begin(self, kind: str, task: str, steps: Iterator[Step]) -> None:
         self.task = task
-        self._world.counts[
-            task.split(maxsplit=1)[0] + (" moves" if " to " in task else " comes or goes")
-        ] += 1
+        self._world.counts[kind] += 1
         self._world.note("operator", "begins: %s", task)
         self._go_on(steps, next(steps))
 

@@ -45,6 +45,8 @@ class DirectorySimulation:
         world.run_until(begin + self.seconds + 1.0)
         self._finish()
         world.run_until(world.now + QUIET_SECONDS)
+        for server in self.enterprise.servers.values():
+            server.count_events()
         check_quiet(self.enterprise)
 
     def _finish(self) -> None:

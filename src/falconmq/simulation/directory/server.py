@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SECONDS_TO_TRY_AGAIN: Final = 3.0  # of a server that cannot write when it starts
 _LITTLE: Final = 0.000001  # so that what is due is due in spite of rounding
+_COUNTED: Final = {"sync0": "full synchronisation", "purged": "deletion forgotten"}
 
 Asked = Callable[[EmbeddedDirectory], DirectoryResult]
 
@@ -98,6 +99,7 @@ class DirectoryServer:
         if self.engine is None:
             return
         self.world.note(self.name, "CRASH")
+        self.count_events()
         self.engine = None
         self.store.crash()
         self._wakes_at = None
@@ -157,6 +159,13 @@ class DirectoryServer:
     def owns(self, partition_id: UUID) -> bool:
         partition = self.partition(partition_id)
         return partition is not None and partition.is_own
+
+    def count_events(self) -> None:
+        """Add what this life had to do to the counts of the world."""
+        counters = {} if self.engine is None else self.engine.counters
+        for counter, kind in _COUNTED.items():
+            if counters.get(counter):
+                self.world.counts[kind] += counters[counter]
 
     def _call(self, action: Callable[[], Iterable[Send]]) -> bool:
         """One call of the engine; what it wants to send goes out, unless the power fails in it."""
