@@ -75,7 +75,7 @@ fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) i
 hostile: setup ## hostile peers against a running daemon, until it has read EXCHANGES (1000000) packets
 	$(BIN)/python -m fuzz.peers --exchanges $(EXCHANGES) --seed $(SEED)
 
-bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers, pipeline, directory
+bench: setup ## the measured claims: codec, store, embedded queues, queue managers, waiting readers, pipeline, directory, replication
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.embedded
@@ -86,6 +86,7 @@ bench: setup ## the measured claims: codec, store, embedded queues, queue manage
 	$(BIN)/python -m benchmarks.archive
 	$(BIN)/python -m benchmarks.capture
 	$(BIN)/python -m benchmarks.directory
+	$(BIN)/python -m benchmarks.replication
 
 reference: setup ## write docs/reference/ anew from the code
 	$(BIN)/python -m tools.reference

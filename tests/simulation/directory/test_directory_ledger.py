@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
 from falconmq.simulation.directory.ledger import Change, Kind, Ledger, Outcome
 from falconmq.simulation.world import SimulationError
 
-PARTITION = UUID(int=1)
 NAME = ("Queue", "m\\q")
 DONE, REFUSED, UNKNOWN = Outcome.DONE, Outcome.REFUSED, Outcome.UNKNOWN
 CREATE, CHANGE, DELETE = Kind.CREATE, Kind.CHANGE, Kind.DELETE
@@ -20,7 +17,7 @@ Said = tuple[Kind, object, float, float, Outcome]
 def ledger_of(*changes: Said) -> Ledger:
     ledger = Ledger()
     for kind, value, began, ended, outcome in changes:
-        ledger.add(NAME, Change(kind, value, PARTITION, began, ended, outcome))
+        ledger.add(NAME, Change(kind, value, began, ended, outcome))
     return ledger
 
 

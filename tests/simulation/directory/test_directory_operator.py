@@ -34,7 +34,7 @@ def test_a_bsc_becomes_the_psc_of_its_site() -> None:
 def test_the_old_psc_is_not_stopped_before_the_new_one_knows_all() -> None:
     enterprise = town(0, 1)
     operator, psc = Operator(enterprise), enterprise.servers["SERVER1"]
-    enterprise.create(psc, ("QueueManager", "M"), "machine", psc.site, site_identifiers=[psc.site])
+    enterprise.create(psc, ("QueueManager", "M"), "machine", site_identifiers=[psc.site])
     operator.move_psc()  # the BSC has not heard of it
     assert psc.is_up
     finish(enterprise, operator)

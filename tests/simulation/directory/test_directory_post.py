@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.simulation.directory.checking import check_quiet
 from falconmq.simulation.directory.enterprise import Enterprise
 from falconmq.simulation.directory.ledger import Outcome
@@ -18,7 +17,7 @@ def knows(enterprise: Enterprise, name: str) -> bool:
 def test_what_cannot_pass_waits_until_the_way_is_there_again() -> None:
     enterprise = town(0, 0)
     enterprise.post.cut("SERVER0", "SERVER1", 60.0)
-    enterprise.create(enterprise.pec, NETWORK, 1, ENTERPRISE_PARTITION)
+    enterprise.create(enterprise.pec, NETWORK, 1)
     wait(enterprise, 50.0)
     assert not knows(enterprise, "SERVER1")
     wait(enterprise, 50.0)
@@ -28,7 +27,7 @@ def test_what_cannot_pass_waits_until_the_way_is_there_again() -> None:
 def test_what_waits_dies_with_its_sender() -> None:
     enterprise = town(0, 0)
     enterprise.post.cut("SERVER0", "SERVER1", 60.0)
-    enterprise.create(enterprise.pec, NETWORK, 1, ENTERPRISE_PARTITION)
+    enterprise.create(enterprise.pec, NETWORK, 1)
     wait(enterprise, 20.0)
     enterprise.pec.crash()
     wait(enterprise, 200.0)
@@ -42,7 +41,7 @@ def test_a_change_that_nobody_answers_stays_unknown_and_nothing_waits_for_ever()
     enterprise = town(1)
     at = bsc_of(enterprise, enterprise.pec)
     enterprise.post.cut("SERVER0", "SERVER1", 200.0)
-    change = enterprise.create(at, NETWORK, 1, ENTERPRISE_PARTITION)
+    change = enterprise.create(at, NETWORK, 1)
     wait(enterprise, 600.0)
     assert change.outcome is not Outcome.DONE
     assert not knows(enterprise, "SERVER0")
@@ -52,9 +51,10 @@ def test_a_change_that_nobody_answers_stays_unknown_and_nothing_waits_for_ever()
 def test_messages_that_come_twice_change_nothing() -> None:
     enterprise = town(1, 0)
     enterprise.post.weather.doubling = 1.0
-    enterprise.create(enterprise.servers["SERVER1"], NETWORK, 1, ENTERPRISE_PARTITION)
+    enterprise.create(enterprise.servers["SERVER1"], NETWORK, 1)
     wait(enterprise, 300.0)
-    assert enterprise.world.counts["message doubled"]
+    requests = enterprise.world.story(about="ChangeRequest of SERVER1", last=0)
+    assert len(requests) == 2
     assert knows(enterprise, "SERVER1")
     check_quiet(enterprise)
 
@@ -62,7 +62,7 @@ def test_messages_that_come_twice_change_nothing() -> None:
 def test_lost_messages_are_lost_and_repaired() -> None:
     enterprise = town(0, 0)
     enterprise.post.weather.loss = 1.0
-    enterprise.create(enterprise.pec, NETWORK, 1, ENTERPRISE_PARTITION)
+    enterprise.create(enterprise.pec, NETWORK, 1)
     wait(enterprise, 300.0)
     assert not knows(enterprise, "SERVER1")
     enterprise.post.repair()
@@ -76,7 +76,7 @@ def test_the_power_fails_in_a_commit_and_the_server_begins_again() -> None:
         enterprise = town(0)
         enterprise.world.random.seed(seed)
         enterprise.pec.fail_in_commit(1)
-        change = enterprise.create(enterprise.pec, NETWORK, 1, ENTERPRISE_PARTITION)
+        change = enterprise.create(enterprise.pec, NETWORK, 1)
         assert enterprise.pec.engine is None
         assert change.outcome is Outcome.UNKNOWN
         wait(enterprise, 100.0)

@@ -58,7 +58,7 @@ def resume(server: Server) -> None:
     for partition in server.state.partitions.values():
         if server.owns(partition):
             partition.told_last = partition.last
-            if False:
+            if partition.purge_state in _FETCHED:
                 partition.purge_state = PurgeState.COMPLETESYNC0
                 server.arm(TimerKind.RESET, partition.partition_id, 0.0)
             continue

@@ -100,7 +100,7 @@ class Enterprise:
             self.pec_name = self.pec_name or server.name
             self.controllers[site] = server.name
         self.pec.start()
-        self.create(self.pec, (tables.ENTERPRISE, DOMAIN), 345600, ENTERPRISE_PARTITION)
+        self.create(self.pec, (tables.ENTERPRISE, DOMAIN), 345600)
         for site in sites:
             self.create_site(site)
         for site, count in zip(sites, bsc_counts, strict=True):
@@ -117,7 +117,7 @@ class Enterprise:
     def create_site(self, site: UUID) -> Change:
         name = (tables.SITE, self.site_names[site])
         controller = self.controllers[site]
-        return self.create(self.pec, name, controller, ENTERPRISE_PARTITION, identifier=site)
+        return self.create(self.pec, name, controller, identifier=site)
 
     def register(self, server: DirectoryServer) -> Change:
         """Write a server into the directory, at the PSC of its site."""
@@ -125,40 +125,31 @@ class Enterprise:
             self.psc(server.site),
             (tables.QUEUE_MANAGER, server.name),
             f"server {server.name}",
-            server.site,
             identifier=server.identifier,
             site_identifiers=[server.site],
             server_type=SERVER_TYPES[server.role],
         )
 
-    def create(
-        self, at: DirectoryServer, name: Name, value: object, partition: UUID, **more: object
-    ) -> Change:
+    def create(self, at: DirectoryServer, name: Name, value: object, **more: object) -> Change:
         key, attribute = WATCHED[name[0]]
         row = {key: name[1], attribute: value, **more}
-        return self.ask(
-            at, name, Kind.CREATE, value, partition, lambda there: there.create(name[0], row)[0]
-        )
+        return self.ask(at, name, Kind.CREATE, value, lambda there: there.create(name[0], row)[0])
 
-    def change(
-        self, at: DirectoryServer, name: Name, value: object, partition: UUID
-    ) -> Change | None:
+    def change(self, at: DirectoryServer, name: Name, value: object) -> Change | None:
         """Change what is there, as far as this server knows; None: it knows no such object."""
         row = self.find(at, name)
         if row is None:
             return None
         wanted = {"identifier": row["identifier"], WATCHED[name[0]][1]: value}
-        return self.ask(
-            at, name, Kind.CHANGE, value, partition, lambda there: there.write(name[0], wanted)
-        )
+        return self.ask(at, name, Kind.CHANGE, value, lambda there: there.write(name[0], wanted))
 
-    def delete(self, at: DirectoryServer, name: Name, partition: UUID) -> Change | None:
+    def delete(self, at: DirectoryServer, name: Name) -> Change | None:
         row = self.find(at, name)
         identifier = None if row is None else row["identifier"]
         if not isinstance(identifier, UUID):
             return None
         return self.ask(
-            at, name, Kind.DELETE, None, partition, lambda there: there.delete(name[0], identifier)
+            at, name, Kind.DELETE, None, lambda there: there.delete(name[0], identifier)
         )
 
     def find(self, at: DirectoryServer, name: Name) -> Row | None:
@@ -176,14 +167,13 @@ class Enterprise:
         name: Name,
         kind: Kind,
         value: object,
-        partition: UUID,
         asked: Asked,
     ) -> Change:
         """Ask a server for a change, and write into the ledger what comes of it."""
         world = self.world
         world.note(at.name, "%s %s %s: %r", kind.value, *name, value)
         name = (name[0], name[1].lower())
-        change = self.ledger.add(name, Change(kind, value, partition, world.now, world.now))
+        change = self.ledger.add(name, Change(kind, value, world.now, world.now))
         result, waiting = at.ask(asked)
         if waiting is not None:
             world.counts["change sent on"] += 1

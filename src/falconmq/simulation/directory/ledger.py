@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
-from uuid import UUID
 
 from falconmq.simulation.world import SimulationError
 
@@ -41,7 +40,6 @@ class Change:
 
     kind: Kind
     value: object
-    partition: UUID
     began: float
     ended: float  # it cannot become true any more after this
     outcome: Outcome = Outcome.UNKNOWN

@@ -59,9 +59,9 @@ class Load:
         for number in range(random.choice((4, 8, 12))):
             name = (tables.QUEUE, f"{machine}\\burst{number}")
             if at.is_up and self._enterprise.find(at, name) is None:
-                self._enterprise.create(at, name, self._value("burst"), site)
+                self._enterprise.create(at, name, self._value("burst"))
             if random.random() < 0.7:
-                self._delete(at, name, site)
+                self._delete(at, name)
 
     def _value(self, what: str) -> str:
         self._values += 1
@@ -83,41 +83,41 @@ class Load:
             name = value.replace(" ", "").upper()
             self._machines.append((name, site))
             key = (tables.QUEUE_MANAGER, name)
-            self._enterprise.create(at, key, value, site, site_identifiers=[site])
+            self._enterprise.create(at, key, value, site_identifiers=[site])
 
     def _delete_machine(self) -> None:
         if self._machines and self._world.chance(0.5):
             machine, site = self._world.random.choice(self._machines)
             at = self._server(site)
             if at is not None:
-                self._enterprise.delete(at, (tables.QUEUE_MANAGER, machine), site)
+                self._enterprise.delete(at, (tables.QUEUE_MANAGER, machine))
 
     def _add_queue(self) -> None:
-        name, site, at = self._any_queue()
+        name, at = self._any_queue()
         if at is not None:
             scope = QueueScope.SITE if NEAR in name[1] else QueueScope.ENTERPRISE
-            self._enterprise.create(at, name, self._value("new"), site, scope=scope)
+            self._enterprise.create(at, name, self._value("new"), scope=scope)
 
-    def _on_queue(self, action: Callable[[DirectoryServer, Name, UUID], None]) -> None:
-        name, site, at = self._any_queue()
+    def _on_queue(self, action: Callable[[DirectoryServer, Name], None]) -> None:
+        name, at = self._any_queue()
         if at is not None:
-            action(at, name, site)
+            action(at, name)
 
-    def _delete(self, at: DirectoryServer, name: Name, site: UUID) -> None:
+    def _delete(self, at: DirectoryServer, name: Name) -> None:
         if at.is_up:
-            self._enterprise.delete(at, name, site)
+            self._enterprise.delete(at, name)
 
-    def _change(self, at: DirectoryServer, name: Name, site: UUID) -> None:
-        self._enterprise.change(at, name, self._value("changed"), site)
+    def _change(self, at: DirectoryServer, name: Name) -> None:
+        self._enterprise.change(at, name, self._value("changed"))
 
-    def _any_queue(self) -> tuple[Name, UUID, DirectoryServer | None]:
+    def _any_queue(self) -> tuple[Name, DirectoryServer | None]:
         random = self._world.random
         if not self._machines:
-            return (tables.QUEUE, ""), ENTERPRISE_PARTITION, None
+            return (tables.QUEUE, ""), None
         machine, site = random.choice(self._machines)
         number = random.randrange(_QUEUES_OF_A_MACHINE)
         queue = f"{machine}\\queue{number}" if number else f"{machine}{NEAR}"
-        return (tables.QUEUE, queue), site, self._server(site)
+        return (tables.QUEUE, queue), self._server(site)
 
     def _enterprise_object(self) -> None:
         random, enterprise = self._world.random, self._enterprise
@@ -128,11 +128,11 @@ class Load:
         match random.randrange(6):
             case 0:
                 value = random.randrange(1, 1 << 30)
-                enterprise.change(at, (tables.ENTERPRISE, DOMAIN), value, ENTERPRISE_PARTITION)
+                enterprise.change(at, (tables.ENTERPRISE, DOMAIN), value)
             case 1 | 2:
-                enterprise.create(at, network, random.randrange(1, 200), ENTERPRISE_PARTITION)
+                enterprise.create(at, network, random.randrange(1, 200))
             case 3:
-                enterprise.delete(at, network, ENTERPRISE_PARTITION)
+                enterprise.delete(at, network)
             case 4:
                 self._add_link(at)
             case _:
@@ -148,7 +148,6 @@ class Load:
                 at,
                 name,
                 self._value("link"),
-                ENTERPRISE_PARTITION,
                 identifier=UUID(name[1]),
                 site1_identifier=one,
                 site2_identifier=other,
@@ -160,7 +159,7 @@ class Load:
         if known:
             name = self._world.random.choice(known)
             if self._world.chance(0.5):
-                self._enterprise.delete(at, name, ENTERPRISE_PARTITION)
+                self._enterprise.delete(at, name)
             else:
                 value = self._value("relinked")
-                self._enterprise.change(at, name, value, ENTERPRISE_PARTITION)
+                self._enterprise.change(at, name, value)

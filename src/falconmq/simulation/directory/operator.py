@@ -113,10 +113,8 @@ class Operator:
         yield lambda: new.owns(site)
         yield lambda: self._write_role(new, new)
         yield lambda: self._write_role(new, old)
-        for bsc in enterprise.bscs(site):
-            bsc.psc_name = new.name
-            yield lambda: _follows(old, site, new)
-            yield lambda bsc=bsc: self._turn_to(bsc, site, new)  # type: ignore[misc]
+        # The other BSCs hear of it when the new one says hello.
+        yield lambda: all(_follows(bsc, site, new) for bsc in enterprise.bscs(site))
 
     def _moving_pec(self, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
         enterprise = self._enterprise
@@ -170,7 +168,7 @@ class Operator:
         pec, name = enterprise.pec, (tables.SITE, enterprise.site_names[site])
         if not pec.owns(ENTERPRISE_PARTITION):
             return False
-        change = enterprise.change(pec, name, new.name, ENTERPRISE_PARTITION)
+        change = enterprise.change(pec, name, new.name)
         return change is not None and change.outcome is Outcome.DONE
 
     def _name_pec(self, old: DirectoryServer, new: DirectoryServer) -> bool:
@@ -198,12 +196,6 @@ class Operator:
         result, _ = at.ask(lambda there: there.write(tables.QUEUE_MANAGER, row))
         return result is DirectoryResult.SUCCESS
 
-    def _turn_to(self, bsc: DirectoryServer, site: UUID, new: DirectoryServer) -> bool:
-        """A BSC that has not heard of its new PSC hears of it when it starts again."""
-        if not _follows(bsc, site, new) and bsc.is_up:
-            self._restart(bsc)
-        return _follows(bsc, site, new)
-
     def _create_site(self, site: UUID) -> bool:
         enterprise = self._enterprise
         if not enterprise.pec.owns(ENTERPRISE_PARTITION):
@@ -225,7 +217,7 @@ class Operator:
         psc, name = enterprise.psc(server.site), (tables.QUEUE_MANAGER, server.name)
         if not psc.owns(server.site):
             return False
-        change = enterprise.delete(psc, name, server.site)
+        change = enterprise.delete(psc, name)
         return change is None or change.outcome is Outcome.DONE
 
     def _restart(self, server: DirectoryServer) -> None:
