@@ -11,6 +11,7 @@ EXCHANGES ?= 1000000
 SEED ?= 1
 ROUNDS ?= 200
 SEEDS ?= 1-20000
+DIRECTORY_SEEDS ?= 1-5000
 OBJECTS ?= 5000
 JOBS ?= 2
 WORKERS ?= 3
@@ -65,8 +66,9 @@ kill: setup ## end Spark drivers (20 times) and the queue manager (10 times) in 
 replicate: setup ## the directory on five servers, OBJECTS (5000) changes, servers killed, one away past the purge limit
 	FALCONMQ_REPLICATION_OBJECTS=$(OBJECTS) $(BIN)/pytest tests/e2e/test_replication.py --quiet --capture=no --timeout 3600
 
-simulate: setup ## whole estates under faults, one run for each of SEEDS (1-20000)
+simulate: setup ## whole estates under faults for SEEDS (1-20000), directory servers for DIRECTORY_SEEDS (1-5000)
 	$(BIN)/python -m falconmq.simulation --seeds $(SEEDS) --jobs $(JOBS)
+	$(BIN)/python -m falconmq.simulation directory --seeds $(DIRECTORY_SEEDS) --jobs $(JOBS)
 
 fuzz: setup ## coverage-guided fuzzing of every decoder for FUZZ_SECONDS (600) in all, then the HTTP API
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS) --jobs $(JOBS)

@@ -34,7 +34,7 @@ def test_no_secret_is_in_the_log(
     where = ("--data", str(talkative.daemon.data))
     # given a daemon that is used with a token, wrong ones, a log-in, keys and certificates
     token = run("token", "create", "admin", "--role", "manage", *where).out.split()[-1]
-    secrets = {token, token.rpartition("_")[2], PASSWORD, SECRET_BODY}
+    secrets = {token, token.partition("_")[2], PASSWORD, SECRET_BODY}
     with talkative.http() as client:
         bearer = {"Authorization": f"Bearer {token}"}
         assert client.get("/api/v1/status", headers=bearer).status_code == 200

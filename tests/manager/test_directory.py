@@ -488,4 +488,5 @@ def test_nobody_asks_a_directory_but_through_its_events() -> None:
     }
     # the API of the directory that a queue manager keeps for others is no protocol of MSMQ
     api = {"service/api/directory.py", "service/api/directory_rows.py"}
+    api.add("cli/directory_beginning.py")  # an empty LDAP server, before anybody is in it
     assert callers == {"manager/directory.py", *api}

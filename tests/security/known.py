@@ -15,7 +15,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from falconmq.security.rsa import RsaKeyPair
-from falconmq.wire.message_properties_header import HASH_MD5, HASH_SHA1, HASH_SHA256, HASH_SHA512
+from falconmq.wire.message_properties_header import (
+    HASH_MD2,
+    HASH_MD4,
+    HASH_MD5,
+    HASH_SHA1,
+    HASH_SHA256,
+    HASH_SHA512,
+)
 from falconmq.wire.simple_blob import CALG_AES_128, CALG_AES_192, CALG_AES_256, CALG_RC2, CALG_RC4
 
 KEY: Final = bytes(range(32))  # the first bytes of it for shorter keys
@@ -89,6 +96,19 @@ CERTIFICATE: Final = bytes.fromhex(
     "9519cc1c281d51029cd4f29a7aee8db70e3e5931590beba278732ca5626db5"
 )
 SIGNATURES: Final[Mapping[int, bytes]] = {
+    # openssl has no MD2 any more and names MD4 wrongly (as 1.2.840.113549.2.3): pkeyutl signed both
+    HASH_MD2: bytes.fromhex(
+        "5d1d233515ceb4d557eabafe97a4df41e916d58df202f9e425116d0c977bdf10751cc5bc4756ce80"
+        "4ceccafffe58d287094e029b43b3f2d89fb662f73cd01c297ae8ba063f582f914b0664140fe9c659"
+        "9dd081feab70779875849ecd4b75e8853aa58b3700569bdd2d5aed1b395d3dcffbf9f6eb6a4927bd"
+        "a111b4af9ea9f388"
+    ),
+    HASH_MD4: bytes.fromhex(
+        "198ca502346e1e7a6704dafdb98225f651ad4f4bcae270fe7904371b65ed502ec806ec5658976c9d"
+        "01e3f096bbb21107cd1330a2c899869104d5138a3a605803d17ba7e057e08794944f15bee373e5c1"
+        "cd6953d4db0fd20b3db8f343b6b626cefd963f9d993e4a10dc87dc11b493316383be69796745b004"
+        "4408f871b3644c9d"
+    ),
     HASH_MD5: bytes.fromhex(
         "90b61b3db7f3800ec72559e07333f82a85c7b432f664a9e27297b78c8353fcdcd7a4fcd42a9b273e"
         "8c3c739ba45d769f4b8fadacdfc781f840311aced1b844a9949bbe884db96a4665fabc969e4440c6"

@@ -23,6 +23,7 @@ from falconmq.security.signature_input import SignatureVersion, signature_input
 from falconmq.security.signatures import is_signed, sign, verify
 from falconmq.wire.base_header import BaseHeader
 from falconmq.wire.message_properties_header import (
+    HASH_MD2,
     HASH_MD4,
     HASH_SHA1,
     HASH_SHA256,
@@ -280,9 +281,23 @@ def test_hashes_that_are_not_for_use_are_refused_on_both_sides() -> None:
     with pytest.raises(WeakAlgorithmError):
         verify(packet)
     assert verify(packet, allow_weak=True) is V2
-    packet.properties = replace(packet.properties, hash_algorithm=HASH_MD4)
+    packet.properties = replace(packet.properties, hash_algorithm=0x800D)
     with pytest.raises(SignatureError):
         verify(packet, allow_weak=True)
+
+
+@pytest.mark.parametrize("algorithm", [HASH_MD2, HASH_MD4])
+def test_the_oldest_hashes_sign_small_messages_where_they_are_allowed(algorithm: int) -> None:
+    packet = signed(hash_algorithm=algorithm, allow_weak=True)
+    with pytest.raises(WeakAlgorithmError):
+        verify(packet)
+    assert verify(packet, allow_weak=True) is V2
+    changed = replace(packet, properties=replace(packet.properties, message_body=b"another body"))
+    with pytest.raises(SignatureError):
+        verify(changed, allow_weak=True)
+    long = replace(packet, properties=replace(packet.properties, message_body=bytes(9000)))
+    with pytest.raises(SignatureError, match="too many for"):
+        verify(long, allow_weak=True)
 
 
 def test_a_short_key_is_believed_only_where_weak_algorithms_are_allowed() -> None:

@@ -231,6 +231,7 @@ def test_three_queue_managers_with_a_cut_line(
     )
     a.client.send(there, [{"text": "stuck"}])
     wait_until(lambda: a.waiting() == 1, "one of them expired")
+    wait_until(lambda: a.count(r".\system$;deadletter") == 1, "and is a dead letter")
     # then the archive has all of it, and the ledger knows where each message is
     urls = tuple(f"unix:{daemon.data}" for daemon in (a, b, c))
     lake = Lake(tmp_path / "lake")

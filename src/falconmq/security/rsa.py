@@ -161,8 +161,10 @@ def sign(pair: RsaKeyPair, used: Hash, data: bytes) -> bytes:
             status=MqStatus.CANNOT_SIGN_DATA_EX,
             hint=f"use one of {LIBRARY_BITS_MIN} bits or more",
         )
-    algorithm = getattr(library.load("hazmat.primitives.hashes"), used.name.upper())()
-    signature: bytes = library_key(pair).sign(data, _padding().PKCS1v15(), algorithm)
+    ready_made = library.load("hazmat.primitives.asymmetric.utils").NoDigestInfo()
+    signature: bytes = library_key(pair).sign(
+        used.digest_info(data), _padding().PKCS1v15(), ready_made
+    )
     return signature
 
 

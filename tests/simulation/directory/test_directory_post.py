@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from falconmq.simulation.directory.checking import check_quiet
 from falconmq.simulation.directory.enterprise import Enterprise
+from falconmq.simulation.directory.faults import FaultPlan
 from falconmq.simulation.directory.ledger import Outcome
+from falconmq.simulation.directory.load import Load
+from falconmq.simulation.directory.operator import Operator
 from tests.simulation.directory.towns import bsc_of, town, wait
 
 NETWORK = ("ConnectedNetwork", "net")
@@ -84,3 +87,17 @@ def test_the_power_fails_in_a_commit_and_the_server_begins_again() -> None:
         found.add(knows(enterprise, "SERVER0"))
         check_quiet(enterprise)
     assert found == {True, False}  # before it was durable, or after
+
+
+def test_after_the_repair_nothing_fails_any_more() -> None:
+    enterprise = town(0, 0)
+    plan = FaultPlan(enterprise, Operator(enterprise), Load(enterprise), 1.0)
+    enterprise.pec.fail_in_commit(1)
+    enterprise.pec.store.is_full = True
+    enterprise.post.weather.loss = 1.0
+    enterprise.servers["SERVER1"].crash()
+    plan.repair()
+    change = enterprise.create(enterprise.pec, NETWORK, 1)
+    assert change.outcome is Outcome.DONE
+    wait(enterprise, 300.0)
+    check_quiet(enterprise)

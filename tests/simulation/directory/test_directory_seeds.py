@@ -18,15 +18,15 @@ SEEDS = 300
 TRIED_FIRST = {
     "make again what was deleted": 9,
     "say yes and do nothing": 2,
-    "say yes to what was refused": 3,
+    "say yes to what was refused": 2,
     "apply old changes again": 2,
     "do not hear that deletions are forgotten": 2,
     "find no neighbours in a new role": 2,
     "forget a full synchronisation at a restart": 95,
     "keep what a full synchronisation did not name": 4,
     "lose the pending changes at a restart": 6,
-    "purge too early": 3,
-    "write the sequence number in a later commit": 16,
+    "purge too early": 2,
+    "write the sequence number in a later commit": 10,
 }
 
 

@@ -23,6 +23,7 @@ class FaultPlan:
     operator: Operator
     load: Load
     seconds: float
+    _is_over: bool = False
 
     def schedule(self) -> None:
         world, operator = self.enterprise.world, self.operator
@@ -56,10 +57,13 @@ class FaultPlan:
 
     def repair(self) -> None:
         """The end of all troubles; what the operator is about to do he still does."""
+        self._is_over = True
         self.enterprise.world.note("world", "everything is repaired")
         self.enterprise.post.repair()
         for server in self.enterprise.servers.values():
             server.store.is_full = False
+            if server.is_doomed:
+                server.crash()  # now, and not when all should be quiet
             self._wake(server)
 
     def _wake(self, server: DirectoryServer) -> None:
@@ -102,14 +106,18 @@ class FaultPlan:
         server.crash()
         seconds = world.random.choice((200.0, 600.0))
         for _ in range(world.random.choice((1, 3, 6))):
-            world.after(world.random.uniform(0.0, seconds), self.load.burst)
+            world.after(world.random.uniform(0.0, seconds), self._burst)
         world.after(seconds, partial(self._come_back, server))
 
     def _come_back(self, server: DirectoryServer) -> None:
         """Begin again; often the power fails while everything is fetched anew."""
         self._wake(server)
-        if server.is_up and self.enterprise.world.chance(0.6):
+        if server.is_up and not self._is_over and self.enterprise.world.chance(0.6):
             server.fail_in_commit(self.enterprise.world.random.randint(1, 8))
+
+    def _burst(self) -> None:
+        if not self._is_over:
+            self.load.burst()
 
     def _cut(self) -> None:
         world = self.enterprise.world
@@ -126,7 +134,7 @@ class FaultPlan:
             if name != server.name:
                 self.enterprise.post.cut(server.name, name, seconds)
         for _ in range(world.random.choice((0, 3))):
-            world.after(world.random.uniform(0.0, seconds), self.load.burst)
+            world.after(world.random.uniform(0.0, seconds), self._burst)
 
     def _jump(self) -> None:
         server = self._server()

@@ -52,6 +52,7 @@ class DirectoryServer:
         self.clock = NodeClock(world)
         self.life = 0  # which one, counted from 1
         self.engine: ReplicationEngine | None = None
+        self.is_doomed = False  # the power will fail in a commit
         self.is_kept_down = False  # by the operator, or by a fault that wakes it later
         self._directory: EmbeddedDirectory | None = None
         self._waiting: list[PendingWrite] = []  # what the last write waits for
@@ -101,6 +102,7 @@ class DirectoryServer:
         self.world.note(self.name, "CRASH")
         self.count_events()
         self.engine = None
+        self.is_doomed = False
         self.store.crash()
         self._wakes_at = None
         if self.world.chance(0.3):
@@ -108,6 +110,7 @@ class DirectoryServer:
 
     def fail_in_commit(self, number: int) -> None:
         """The power fails in one of the next commits, before or after it is durable."""
+        self.is_doomed = True
         self.store.fail_commit(number, ProcessCrash(), durable=self.world.chance(0.5))
 
     def receive(self, data: bytes, sender: UUID) -> None:
