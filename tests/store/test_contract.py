@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -224,6 +226,27 @@ def test_what_was_committed_is_there_after_opening_again(store: Store, reopen: R
     assert store.get("messages", b"a") == b"1"
     assert store.get("queues", b"q") == b"2"
     assert store.verify() == []
+
+
+def test_statistics_are_read_while_tables_come_to_be(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)  # threads take turns as often as they can
+
+    def create() -> None:
+        for name in range(TABLES_MAX):
+            store.commit([puts(f"table {name}", {b"a": b"1"})])
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    seen = 0
+    while thread.is_alive():
+        records = store.statistics().records
+        assert len(records) >= seen
+        seen = len(records)
+    thread.join()
+    assert len(store.statistics().records) == TABLES_MAX
 
 
 def test_statistics_count_records_and_commits(store: Store) -> None:

@@ -158,10 +158,11 @@ class LmdbStore:
     def statistics(self) -> StoreStatistics:
         environment = self._environment
         try:
-            with environment.begin() as transaction:
-                stats = {
-                    table: transaction.stat(database) for table, database in self._tables.items()
-                }
+            with self._tables_changing:  # as `snapshot`: it sees all the tables it knows
+                transaction = environment.begin()
+                tables = self._tables.copy()
+            with transaction:
+                stats = {table: transaction.stat(database) for table, database in tables.items()}
                 main = environment.stat()
             info = environment.info()
         except lmdb.Error as error:
