@@ -32,6 +32,7 @@ from tests.directory.replication.told import (
     propagation,
     put_last,
     replica,
+    reply,
 )
 
 
@@ -170,6 +171,18 @@ def test_a_purge_is_tried_every_256_changes() -> None:
     psc.tell(propagation(made(2002)), "PEC0")
     assert psc.partition(ENTERPRISE).purged == 900
     assert psc.partition(ENTERPRISE).previous_purged == 2002
+
+
+def test_a_copy_that_is_behind_does_not_purge_before_it_has_caught_up() -> None:
+    psc = replica(last=7)
+    put_last(psc, ENTERPRISE, 2001, allowed_purge=900, previous_purged=1745)
+    psc.tell(propagation(made(2005, 2004)), "PEC0")  # what lies between is asked for
+    # a long answer: each part says what its sender has purged, which is less than we may
+    psc.tell(reply(2001, 2003, made(2002), made(2003)), "PEC0")
+    assert psc.partition(ENTERPRISE).purged == 0
+    psc.tell(reply(2003, 2005, made(2004), made(2005)), "PEC0")
+    partition = psc.partition(ENTERPRISE)
+    assert (partition.last, partition.purged) == (2005, 900)
 
 
 @pytest.mark.requirement("RP-3.1.7.1.2-19")

@@ -12,7 +12,14 @@ from falconmq.wire.sequence_number import MIN_SEQ_NUMBER
 
 
 def purge_when_due(server: Server, partition: Partition) -> None:
-    """After a change: every 256 numbers (RP-3.1.7.2.3-14, A-22)."""
+    """After a change: every 256 numbers (RP-3.1.7.2.3-14, A-22).
+
+    Not while a copy knows that it is behind: the rest of a long answer would say that its sender
+    has purged less than we have by then, and be dropped as stale, part after part.
+    """
+    is_behind = partition.misses_changes or partition.told_last > partition.last
+    if is_behind and not server.owns(partition):
+        return
     if partition.last > partition.previous_purged + server.settings.purge_step:
         purge_deleted_objects(server, partition)
         partition.previous_purged = partition.last
