@@ -260,6 +260,33 @@ def test_every_command_does_what_it_says() -> None:
     assert [change.use_guid for change in changes] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_request_that_comes_again_is_answered_and_not_obeyed(is_killed: bool) -> None:
+    """A session that breaks sends it again, and who was killed has forgotten the message."""
+    pec = authority()
+    create = requested(CREATE, "net", (503, NETWORK.bytes_le), (502, "net"))
+    assert result_of(pec.tell(create, "PSC1")) == 0
+    refused = requested(CREATE, "net", (503, UUID(int=9).bytes_le), (502, "net"), number=2)
+    assert result_of(pec.tell(refused, "PSC1")) == MqStatus.QUEUE_EXISTS
+    deletion = requested(DELETE, "net", (1403, 1), (1404, 5), number=3)
+    assert result_of(pec.tell(deletion, "PSC1")) == 0
+    last = pec.partition(ENTERPRISE).last
+    if is_killed:
+        pec.estate.restart("PEC0")
+    assert result_of(pec.tell(create, "PSC1")) == 0
+    assert result_of(pec.tell(refused, "PSC1")) == MqStatus.QUEUE_EXISTS
+    assert result_of(pec.tell(deletion, "PSC1")) == 0
+    assert pec.get("ConnectedNetwork", NETWORK) is None
+    assert pec.partition(ENTERPRISE).last == last
+    assert pec.engine.counters["dropped.repeated_change_request"] == 3
+    # Another change is another request, whatever its number; so is one of somebody else.
+    other = requested(CREATE, "other", (503, UUID(int=9).bytes_le), (502, "other"))
+    assert result_of(pec.tell(other, "PSC1")) == 0
+    create.requester_name = "PSC2"
+    assert result_of(pec.tell(create, "PSC2")) == 0
+    assert pec.get("ConnectedNetwork", NETWORK) is not None
+
+
 @pytest.mark.requirement("RP-3.2.7.6-04")
 def test_a_bsc_that_its_psc_does_not_know_gets_its_reply() -> None:
     pec = authority()

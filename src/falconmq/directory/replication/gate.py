@@ -206,7 +206,7 @@ def _check(table: ObjectTable, row: Row, status: int | None) -> None:
             raise DirectoryRefusedError(
                 DirectoryResult.DIRECTORY_NOT_CONNECTED,
                 "the server that decides cannot be reached",
-                hint="nothing was changed; try again when it is there",
+                hint="look before you repeat it: the request may have come there all the same",
             )
         case _:
             code = int(status)

@@ -11,6 +11,7 @@ from uuid import UUID
 from falconmq.directory.replication.checks import Speaker, may_request
 from falconmq.directory.replication.deciding import decide_request
 from falconmq.directory.replication.effects import Profile
+from falconmq.directory.replication.obeyed import answer_of, remember_answer
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.timers import Timer, TimerKind
 from falconmq.directory.replication.writes import (
@@ -25,8 +26,11 @@ from falconmq.wire.directory_change import DirectoryChange
 from falconmq.wire.replication_messages import ChangeReplyMessage, ChangeRequestMessage
 
 
-def change_object(server: Server, wanted: RequestedChange) -> PendingWrite:
-    """A write of somebody at this server: decided here, or asked for (Change Remote Object)."""
+def change_object(server: Server, wanted: RequestedChange, at: str = "") -> PendingWrite:
+    """A write of somebody at this server: decided here, or asked for (Change Remote Object).
+
+    `at`: of a certain server, and not of the one that usually knows the way.
+    """
     partition_id = wanted.partition_id.bytes_le
     change = DirectoryChange(  # RP-3.1.7.1.1-08 to -10
         wanted.command, wanted.identifier, partition_id, properties=list(wanted.properties)
@@ -37,11 +41,11 @@ def change_object(server: Server, wanted: RequestedChange) -> PendingWrite:
         server.finished.append((write, decide_request(server, partition, change)))
         return write
     server.next_request = (server.next_request + 1) & 0xFFFFFFFF
-    psc_name = server.my_psc_name if server.is_bsc else None  # RP-3.1.7.1.1-05, -06
+    psc_name = server.my_psc_name if server.is_bsc and not at else None  # RP-3.1.7.1.1-05, -06
     request = ChangeRequestMessage(
         server.site_bytes, partition_id, server.next_request, server.name, psc_name, change
     )
-    status = _send_on(server, request, write)
+    status = _send_on(server, request, write, at)
     if status is not None:
         server.finished.append((write, status))
     return write
@@ -52,9 +56,16 @@ def receive_change_request(server: Server, request: ChangeRequestMessage, speake
     if not may_request(server, speaker):
         server.drop("change_request_of_a_stranger")
         return
+    workspace = server.objects.workspace
+    answer = answer_of(workspace, request)
+    if answer is not None:  # also if another server decides by now
+        server.drop("repeated_change_request")
+        _send_reply(server, request, answer)
+        return
     partition = server.state.partitions.get(UUID(bytes_le=request.partition_id))
     if partition is not None and server.owns(partition):
         status = decide_request(server, partition, request.directory_change)
+        remember_answer(workspace, request, status)
         _send_reply(server, request, status)  # RP-3.2.7.2-15
         return
     if write_key(request.requester_name, request.request_identifier) in server.waiting:
@@ -91,11 +102,13 @@ def wait_is_over(server: Server, key: WriteKey) -> None:
 
 
 def _send_on(
-    server: Server, request: ChangeRequestMessage, write: PendingWrite | None
+    server: Server, request: ChangeRequestMessage, write: PendingWrite | None, at: str = ""
 ) -> int | None:
     """Process Change Request (MQDSRP 3.3.7.1); a status if there is nobody to send it to."""
     partition = server.state.partitions.get(UUID(bytes_le=request.partition_id))
-    if server.is_bsc:
+    if at:
+        next_hop = at
+    elif server.is_bsc:
         next_hop = server.my_psc_name  # RP-3.3.7.1-02
     else:
         next_hop = "" if partition is None else partition.authority_name  # -03

@@ -40,9 +40,8 @@ from falconmq.wire.public_keys import PublicKeys
 
 _ENTER_AGAIN_SECONDS: Final = 0.2  # and twice as long each time, until
 _ENTER_AGAIN_SECONDS_MAX: Final = 10.0
-_ASK_AGAIN_SECONDS: Final = (
-    60.0  # for changes: whoever introduces servers should not wait 20 minutes
-)
+_ASK_AGAIN_SECONDS: Final = 60.0  # for changes: nobody should wait for them 20 minutes
+_ASK_AGAIN_HELLOS: Final = 5  # or after so many times `hello_seconds`, if that is sooner
 _LOOK_SECONDS: Final = 0.5  # between two looks at a write whose end nobody told
 
 _log = logging.getLogger("falconmq.directory")
@@ -199,7 +198,7 @@ def _make(
         intersite_seconds=section.intersite_seconds,
         intrasite_seconds=section.intrasite_seconds,
         hello_seconds=section.hello_seconds,
-        sync_resend_seconds=_ASK_AGAIN_SECONDS,
+        sync_resend_seconds=min(_ASK_AGAIN_SECONDS, _ASK_AGAIN_HELLOS * section.hello_seconds),
         requires_sender=section.checks_servers,
     )
     judge = Judge(section.checks_servers)

@@ -189,10 +189,13 @@ class Enterprise:
     def _answered(
         self, at: DirectoryServer, name: Name, change: Change, write: PendingWrite
     ) -> None:
-        """The answer to a change that was sent on; the end of the wait says nothing."""
+        """The answer to a change that was sent on; the end of the wait says nothing.
+
+        What was answered is over: a request that comes again is not obeyed again.
+        """
         status = write.status
         self.world.note(at.name, "%s %s %s: answer %#010x", change.kind.value, *name, status)
         if status == MqStatus.OK:
-            change.outcome = Outcome.DONE
-        elif status != MqStatus.MQDS_NO_RSP_FROM_OWNER and not self.post.has_doubled_requests:
-            change.outcome = Outcome.REFUSED
+            change.outcome, change.ended = Outcome.DONE, self.world.now
+        elif status != MqStatus.MQDS_NO_RSP_FROM_OWNER:
+            change.outcome, change.ended = Outcome.REFUSED, self.world.now

@@ -132,6 +132,7 @@ DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "leave deletions out of answers": ((NumberReader, "both", _objects_only),),
     "say no hello": ((requesting, "_hello", _no_elements),),
     "do not hear that deletions are forgotten": ((engine, "receive_already_purged", _nothing),),
+    "obey a request that comes again": ((write_requests, "answer_of", _nothing),),
     "say yes to what was refused": ((write_requests, "decide_request", _say_yes),),
     "say yes and do nothing": ((write_requests, "decide_request", _say_yes_and_do_nothing),),
     "make again what was deleted": ((deciding, "_decide", _make_what_is_missing),),

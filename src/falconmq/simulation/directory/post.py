@@ -59,7 +59,6 @@ class Post:
     servers: dict[str, DirectoryServer] = field(default_factory=dict)
     trusted: dict[UUID, str] = field(default_factory=dict)
     messages: int = 0
-    has_doubled_requests: bool = False
     _cuts: dict[frozenset[str], float] = field(default_factory=dict)
 
     def add(self, server: DirectoryServer) -> None:
@@ -103,7 +102,6 @@ class Post:
         self._leave(letter)
         if world.chance(weather.doubling):
             world.counts["message doubled"] += 1
-            self.has_doubled_requests |= letter.is_request
             self._leave(letter)
 
     def _leave(self, letter: _Letter) -> None:
