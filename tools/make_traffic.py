@@ -16,6 +16,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from falconmq.client.event_columns import event_schema
-from falconmq.spark.jobs.event_logs import LogStatus
+from falconmq.spark.jobs.event_logs import LogStatus, Piece
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -336,9 +337,14 @@ class TrafficLogs:
         first = self.first.get(url, 1)
         return LogStatus(manager.guid, manager.computer, url, first, count + 1, asked_at)
 
-    def read(self, spark: SparkSession, status: LogStatus, start: int, stop: int) -> DataFrame:
+    def pieces(self, status: LogStatus, start: int, stop: int) -> Sequence[Piece]:
         _, _, log = self._by_url[status.url]
-        return spark.createDataFrame(log.slice(start - 1, stop - start))
+        middle = (start + stop) // 2
+        return [
+            partial(pa.Table.to_batches, log.slice(low - 1, high - low))
+            for low, high in ((start, middle), (middle, stop))
+            if low < high
+        ]
 
     def browse(self, spark: SparkSession, url: str, queue: str) -> tuple[str, DataFrame]:
         raise NotImplementedError("made traffic has no queues")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from falconmq.client.event_columns import event_schema
-from falconmq.spark.jobs.event_logs import LogStatus
+from falconmq.spark.jobs.event_logs import LogStatus, Piece
 from falconmq.spark.tables import Commit, Table
 
 if TYPE_CHECKING:
@@ -72,10 +73,17 @@ class MadeLogs:
         following = self.rows[-1]["number"] + 1
         return LogStatus(MANAGER, "SALES01", url, self.first, following, self.asked_at)
 
-    def read(self, spark: SparkSession, status: LogStatus, start: int, stop: int) -> DataFrame:
+    def pieces(self, status: LogStatus, start: int, stop: int) -> Sequence[Piece]:
+        """Two halves."""
         assert start >= self.first
         rows = [row for row in self.rows if start <= row["number"] < stop]
-        return spark.createDataFrame(pa.Table.from_pylist(rows, schema=event_schema()))
+        table = pa.Table.from_pylist(rows, schema=event_schema())
+        middle = len(rows) // 2
+        return [
+            partial(pa.Table.to_batches, part)
+            for part in (table.slice(0, middle), table.slice(middle))
+            if part.num_rows
+        ]
 
     def browse(self, spark: SparkSession, url: str, queue: str) -> tuple[str, DataFrame]:
         raise NotImplementedError

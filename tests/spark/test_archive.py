@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +85,9 @@ def test_an_archive_that_dies_at_every_step_has_every_event_once(
     assert expected["rejects"] == [("event 5", b"no packet at all")]
     # when a run dies after each commit, and is run again
     lake = Lake(tmp_path / "dying")
+    killed = lake.path / "bronze/events/data/_draft-dead"  # of one that was killed, long ago
+    killed.mkdir(parents=True)
+    os.utime(killed, (0, 0))
     for _ in range(5):
         with dying_after(1), pytest.raises(DiedError):
             archive.run(spark, lake, options, tell_nobody, logs=log())
@@ -92,6 +97,14 @@ def test_an_archive_that_dies_at_every_step_has_every_event_once(
     last = lake.table(EVENTS).last(f"archive:{MANAGER}")
     assert last is not None
     assert last.facts["to"] == last.facts["latest"] == 41
+    facts = lake.table(EVENTS).counting()[-1].facts
+    times = [datetime.fromisoformat(facts[name]) for name in ("first_at", "last_at")]
+    assert times == [START + timedelta(seconds=26), START + timedelta(seconds=40)]
+    # and nothing is left of what was in vain
+    for spec in (EVENTS, MESSAGES, archive.REJECTS):
+        table = lake.table(spec)
+        folders = {folder.name for folder in (table.path / "data").iterdir()}
+        assert folders == {commit.folder for commit in table.counting()}
 
 
 @pytest.mark.slow

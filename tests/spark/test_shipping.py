@@ -31,6 +31,7 @@ _THERE = (
 _IMPORTS = """
 import sys
 import falconmq.spark.source, falconmq.spark.sink, falconmq.spark.following
+import falconmq.spark.jobs.archive_tasks
 from falconmq.client import ControlClient
 import falconmq
 assert falconmq.Message("x").body

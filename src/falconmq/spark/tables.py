@@ -27,18 +27,22 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from falconmq.spark import delta
-from falconmq.spark.commits import Commit, LakeError, read_commit, sync, write_commit
+from falconmq.spark.commits import Commit, LakeError, read_commit, write_commit
+from falconmq.spark.staging import NOTHING, Staged, drafting, move_files, seal
 
 __all__ = ["BATCH", "Commit", "Lake", "LakeError", "Staged", "Table", "TableSpec", "column_names"]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from falconmq.spark.part_files import Draft
 
 BATCH: Final = "batch"  # the column that says which commit a row came with
 _COMMITS: Final = "_commits"
@@ -57,17 +61,6 @@ class TableSpec:
     schema: str
     partition_by: tuple[str, ...] = ()
     description: str = ""
-
-
-@dataclass(frozen=True)
-class Staged:
-    """Rows that are written and do not count yet."""
-
-    folder: str  # "" if there are none
-    rows: int
-
-
-NOTHING: Final = Staged("", 0)
 
 
 class Lake:
@@ -185,24 +178,33 @@ class Table:
 
     def stage(self, frame: DataFrame) -> Staged:
         """Write rows that do not count yet: `settle` makes them."""
-        folder = f"{BATCH}={self._next_sequence():08d}-{secrets.token_hex(4)}"
-        target = self._data / folder
+        target = self._data / self._new_folder()
         writer = frame.select(*self.columns).write.mode("error")
         if self.spec.partition_by:
             writer = writer.partitionBy(*self.spec.partition_by)
         writer.parquet(str(target))
-        rows = _count_rows(target)
-        if not rows:
-            shutil.rmtree(target, ignore_errors=True)
-            return NOTHING
-        sync(target)  # Spark does not: a commit must not outlive the rows it speaks of
-        return Staged(folder, rows)
+        return seal(target)
+
+    def draft(self, spark: SparkSession) -> AbstractContextManager[Draft]:
+        """For tasks that write files of the next batch themselves (`part_files`)."""
+        return drafting(spark, self._data, self.spec.schema, self.spec.partition_by)
+
+    def stage_files(self, draft: Draft, files: Sequence[str]) -> Staged:
+        """Rows that do not count yet, from the files that tasks named."""
+        target = self._data / self._new_folder()
+        move_files(draft, files, target)
+        return seal(target)
 
     def settle(
         self, staged: Staged, *, source: str, batch: int, facts: Mapping[str, Any] | None = None
     ) -> Commit:
         """Add a batch that was staged; one that was added before stays as it is."""
-        return self.find(source, batch) or self._settle(staged, source, batch, facts or {})
+        known = self.find(source, batch)
+        if known is None:
+            return self._settle(staged, source, batch, facts or {})
+        if staged.folder and staged.folder != known.folder:
+            shutil.rmtree(self._data / staged.folder)
+        return known
 
     def append(
         self, frame: DataFrame, *, source: str, batch: int, facts: Mapping[str, Any] | None = None
@@ -271,6 +273,9 @@ class Table:
             staged, source, batch, facts, is_replacing=is_replacing, replaces=replaces
         )
 
+    def _new_folder(self) -> str:
+        return f"{BATCH}={self._next_sequence():08d}-{secrets.token_hex(4)}"
+
     def _next_sequence(self) -> int:
         commits = self.commits()
         return commits[-1].sequence + 1 if commits else 1
@@ -312,13 +317,6 @@ class Table:
         schema = f"{self.spec.schema}, {BATCH} string"
         partitions = (BATCH, *self.spec.partition_by)
         return delta.publish(self.path, self._data, schema, partitions, commits)
-
-
-def _count_rows(folder: Path) -> int:
-    """By the footers of its files."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - optional
-
-    return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
 
 
 def column_names(schema: str) -> list[str]:

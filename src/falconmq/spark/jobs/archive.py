@@ -1,6 +1,7 @@
 """archive: everything the queue managers tell, kept for ever and each event once.
 
-How to think about it. Each queue manager's event log is read in batches of event numbers. A batch
+How to think about it. Each queue manager's event log is read in batches of event numbers. Tasks
+read it and write files (`falconmq.spark.jobs.archive_tasks`), which do not count yet. A batch
 counts first in bronze/messages (events that carry their message), then, if something could not be
 decoded, in rejects/archive, then in bronze/events, whose commit says how far the archive is. A run
 that dies in between leaves a batch without that last commit: the next run does the same range
@@ -15,14 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Observation
-from pyspark.sql import functions as sql
-
 from falconmq.errors import FalconMQError, MqStatus
-from falconmq.spark.jobs import packets
+from falconmq.spark.jobs.archive_tasks import Drafts, Outcome, write_pieces
 from falconmq.spark.jobs.event_logs import DaemonLogs, EventLogs, LogStatus
 from falconmq.spark.jobs.lake_tables import EVENTS, MESSAGES
 from falconmq.spark.jobs.running import Progress, Summary, Tell, rejects_of
@@ -30,15 +28,16 @@ from falconmq.spark.jobs.snapshot import archive_queue
 from falconmq.spark.jobs.steps import Step, next_step
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from falconmq.spark.tables import Lake, Table
 
 JOB: Final = "archive"
 REJECTS: Final = rejects_of(JOB)
 SOURCE: Final = "archive:"  # and the GUID of the manager
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KEEP_SECONDS: Final = 3600.0  # what a run left behind that died: one of its tasks may still write
 _NOTE_SECONDS: Final = 60.0  # how often a run that follows says that there was nothing new
-_RECORD_BYTES: Final = 64 * 1024  # of a packet that is no packet, for the table of rejects
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,9 @@ def run(
                 for queue in options.snapshot:
                     archive_queue(spark, lake, logs, url, queue, summary, tell, options.dry_run)
             return summary
+        if not options.dry_run:
+            for spec in (MESSAGES, REJECTS, EVENTS):
+                lake.table(spec).sweep(_KEEP_SECONDS)
         archives = [_Archive(spark, lake, logs, url, options, summary, tell) for url in logs.urls]
         for archive in archives:
             archive.run()
@@ -84,27 +86,6 @@ def run(
             for archive in archives:
                 archive.follow()
     return summary
-
-
-def messages_of(events: DataFrame) -> DataFrame:
-    """The packets of events as messages, with those that are no packets (`packets.SCHEMA`)."""
-    needed = events.where("packet is not null").select(*packets.NEEDED)
-    return needed.mapInArrow(packets.decode_batches, packets.SCHEMA)
-
-
-def rejects(decoded: DataFrame) -> DataFrame:
-    """Rows for the table of rejects."""
-    return decoded.where(sql.col(packets.REJECT).isNotNull()).select(
-        "at",
-        sql.col("manager").alias("source"),
-        sql.concat(sql.lit("event "), sql.col("number").cast("string")).alias("place"),
-        sql.col(packets.REJECT).alias("reason"),
-        sql.substring("packet", 1, _RECORD_BYTES).alias("record"),
-    )
-
-
-def day_of(column: str) -> Column:
-    return sql.to_date(column).alias("day")
 
 
 class _Archive:
@@ -176,44 +157,45 @@ class _Archive:
             )
 
     def _write(self, step: Step, plan: Mapping[str, Any], status: LogStatus) -> int:
-        """Write the events, then what they carry, and let all of it count in the right order.
-
-        The events are read a second time only if there are messages among them: few logs keep them.
-        """
+        """Write the events and what they carry, and let all of it count in the right order."""
         start = max(plan["from"], status.first)
-        events = self._logs.read(self._spark, status, start, plan["to"])
-        seen = Observation()
-        staged = self._events.stage(
-            events.observe(
-                seen,
-                sql.count("packet").alias("carried"),
-                sql.min("at").alias("first_at"),
-                sql.max("at").alias("last_at"),
-            ).withColumn("day", day_of("at"))
-        )
-        first_at, last_at = seen.get["first_at"], seen.get["last_at"]
-        facts = {**plan, "first_at": _text(first_at), "last_at": _text(last_at)}
+        pieces = self._logs.pieces(status, start, plan["to"])
+        with (
+            self._events.draft(self._spark) as events,
+            self._messages.draft(self._spark) as messages,
+            self._rejects.draft(self._spark) as rejects,
+        ):
+            drafts = Drafts(events, messages, rejects)
+            found = write_pieces(self._spark, pieces, drafts)
+            return self._settle(step, plan, status, drafts, found)
+
+    def _settle(
+        self,
+        step: Step,
+        plan: Mapping[str, Any],
+        status: LogStatus,
+        drafts: Drafts,
+        found: Outcome,
+    ) -> int:
+        """Messages and rejects first; most logs carry none."""
+        facts = {**plan, "first_at": _text(found.first_at), "last_at": _text(found.last_at)}
         facts["through"] = plan["asked_at"] if plan["to"] >= plan["latest"] else facts["last_at"]
         key: dict[str, Any] = {"source": step.source, "batch": step.batch, "facts": facts}
-        if seen.get["carried"]:
-            events = self._logs.read(self._spark, status, start, plan["to"])
-            self._write_messages(events, seen.get["carried"], key)
+        if found.carried:
+            staged = self._messages.stage_files(drafts.messages, found.messages)
+            self._summary.add(MESSAGES.name, self._messages.settle(staged, **key).rows)
+        if found.rejects:
+            staged = self._rejects.stage_files(drafts.rejects, found.rejects)
+            self._summary.rejected += self._rejects.settle(staged, **key).rows
         if plan["gap"]:
             low, high = plan["gap"]
             gap = {"computer": status.computer, "from": low, "to": high}
             self._summary.facts["gaps"].append(gap)
+        staged = self._events.stage_files(drafts.events, found.events)
         self._summary.add(EVENTS.name, self._events.settle(staged, **key).rows)
         self._summary.read += staged.rows
         self._say(status, status.next - plan["to"])
         return staged.rows
-
-    def _write_messages(self, events: DataFrame, carried: int, key: dict[str, Any]) -> None:
-        decoded = messages_of(events)
-        good = decoded.where(sql.col(packets.REJECT).isNull())
-        rows = self._messages.append(good.withColumn("day", day_of("at")), **key).rows
-        self._summary.add(MESSAGES.name, rows)
-        if rows < carried:
-            self._summary.rejected += self._rejects.append(rejects(decoded), **key).rows
 
     def _note(self, step: Step, plan: Mapping[str, Any], status: LogStatus) -> None:
         """Nothing came: that is worth knowing, too, for whoever asks how far the log was read."""
@@ -245,7 +227,7 @@ def _plan(status: LogStatus, last: Mapping[str, Any], window: int) -> dict[str, 
         "from": start,
         "to": max(start, min(start + window, status.next)),
         "latest": status.next,
-        "asked_at": _text(status.asked_at),
+        "asked_at": status.asked_at.astimezone(UTC).isoformat(),
         "gap": None if position is None or position >= start else [position, start],
         "is_beginning": position is None,
     }
@@ -259,10 +241,11 @@ def _begun(plan: Mapping[str, Any], status: LogStatus) -> dict[str, Any]:
     return {**plan, "gap": [low, min(status.first, plan["to"])]}
 
 
-def _text(at: datetime | None) -> str | None:
-    if at is None:
+def _text(microseconds: int | None) -> str | None:
+    """A time since 1970, as commits have it."""
+    if microseconds is None:
         return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
 
 
 def _time(text: str | None) -> datetime | None:
