@@ -30,6 +30,7 @@ from falconmq.manager.record import StoredMessage
 from falconmq.message import Message, MessageTransaction
 from falconmq.serialization import to_user_message
 from falconmq.service.requests.record_columns import records_to_batch
+from falconmq.service.requests.records import Rows
 
 QUEUE: Final = r".\private$\orders"
 DESTINATION: Final = destination_of(r"DIRECT=OS:sales01\private$\orders")
@@ -94,7 +95,7 @@ def one_by_one(records: list[bytes], columns: Sequence[str] | None) -> pa.Record
 
 
 def at_once(records: list[bytes], columns: Sequence[str] | None) -> pa.RecordBatch:
-    return records_to_batch(records, range(len(records)), QUEUE, columns=columns)
+    return records_to_batch(Rows.of(records, range(len(records))), QUEUE, columns=columns)
 
 
 def send_one_by_one(batch: pa.RecordBatch) -> list[bytes]:

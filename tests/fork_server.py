@@ -36,12 +36,13 @@ ENDED: Final = b"ended "  # and its wait status
 # What commands and daemons import when they need it. None of these starts a thread.
 _NEEDED: Final = (
     "falconmq.cli.app",
-    "falconmq.cli.printing",
+    "falconmq.cli.packet_json",
+    "falconmq.cli.packet_text",
     "falconmq.cli.sources",
     "falconmq.client",
     "falconmq.service.api.app",
     "falconmq.service.console.app",
-    "falconmq.service.daemon",
+    "falconmq.service.process",
     "falconmq.service.local",
     "falconmq.service.web.control",
     "rich.console",

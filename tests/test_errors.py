@@ -56,6 +56,7 @@ def test_the_status_has_its_symbol_and_meaning(symbol: str, code: int, meaning: 
     assert status.is_error == (code >= 0x80000000)
 
 
+@pytest.mark.requirement("DM-1.8-02")
 @pytest.mark.requirement("MQ-2.4-01")
 @pytest.mark.parametrize("status", [code for code in MqStatus if code and code not in OURS])
 def test_a_code_of_msmq_has_the_facility_of_msmq(status: MqStatus) -> None:
@@ -85,6 +86,7 @@ def test_codes_of_the_sibling_documents_are_known(code: int, symbol: str) -> Non
     assert MqStatus(code).symbol == symbol
 
 
+@pytest.mark.requirement("DM-1.8-01")
 @pytest.mark.requirement("MQ-1.7-01")
 def test_a_code_has_the_customer_bit_exactly_when_it_is_ours() -> None:
     assert CUSTOMER_BIT == 0x20000000

@@ -165,6 +165,7 @@ def test_a_deleted_object_is_gone_from_everywhere(world: World, type_name: str) 
     assert world.directory.write(type_name, {"identifier": identifier}) is NOT_FOUND
 
 
+@pytest.mark.requirement("MQ-2.3.1.22-02")
 def test_a_queue_is_found_by_its_path_in_any_letters(world: World) -> None:
     machine = world.add_machine("Alpha", qualified_computer_name="alpha.example.com")
     queue = world.add("Queue", path_name=r"ALPHA\Orders")
@@ -414,6 +415,7 @@ def test_times_are_those_of_the_directory(world: World) -> None:
     assert world.get("Queue", "identifier", queue)["modify_time"] == 1_700_000_060
 
 
+@pytest.mark.requirement("MQ-2.3.1.3-02")
 def test_what_a_queue_is_never_changes(world: World) -> None:
     world.add_machine("alpha")
     queue = world.add("Queue", path_name=r"alpha\a", transactional=True)
@@ -447,7 +449,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.requirement("DM-3.1.1.17-03")
+@pytest.mark.requirement("DM-3.1.1.17-03", "MQ-2.3.1.3-02")
 @pytest.mark.parametrize(("type_name", "row"), WRONG, ids=str)
 def test_what_is_wrong_is_refused_and_leaves_nothing(
     world: World, type_name: str, row: dict[str, Any]

@@ -11,8 +11,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from falconmq.clock import SystemClock, VirtualClock
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.answers import NOT_THERE_SECONDS
+from falconmq.directory.asking import Asker
 from falconmq.directory.base import DirectoryRefusedError
 from falconmq.directory.cached import CachedDirectory
 from falconmq.directory.embedded import EmbeddedDirectory
@@ -27,6 +28,7 @@ from falconmq.manager.states import DirectoryResult
 from falconmq.store import MemoryStore
 from falconmq.wire.sddl import parse_sddl
 from falconmq.wire.security_descriptor import SecurityDescriptor
+from falconmq.wire.sid import Sid
 
 SUCCESS = DirectoryResult.SUCCESS
 AWAY = DirectoryResult.DIRECTORY_NOT_CONNECTED
@@ -72,8 +74,8 @@ def moody(clock: VirtualClock) -> MoodyDirectory:
 def directory(
     moody: MoodyDirectory, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[CachedDirectory]:
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.02)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.02)
     found = CachedDirectory(moody, clock, cache_seconds=100.0, timeout_seconds=10.0)
     yield found
     moody.answers.set()
@@ -178,7 +180,7 @@ def test_a_directory_that_hangs_is_away_until_it_answers(
     moody: MoodyDirectory, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that hangs keeps its own thread; nobody else waits for it."""
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
     directory = CachedDirectory(moody, clock, cache_seconds=100.0, timeout_seconds=PATIENCE)
     changed = watched(directory)
     directory.read("Site", BERLIN, None)
@@ -274,15 +276,82 @@ def test_a_failed_query_of_many_takes_it_away_too(
     assert is_away(directory)
 
 
-def test_queries_give_all_rows_and_end(directory: CachedDirectory) -> None:
+def test_queries_give_all_rows_and_end(directory: CachedDirectory, moody: MoodyDirectory) -> None:
     for name in ("Paris", "Rome", "Oslo"):
         directory.create("Site", {"name": name})
     rows = find_all(directory, "Site", (), ("name",))
     assert sorted(str(row["name"]) for row in rows) == ["Berlin", "Oslo", "Paris", "Rome"]
+    assert moody._queries == {}  # nothing stays open there
     assert directory.next(99)[0] is DirectoryResult.GENERIC_ERROR
     assert directory.end(99) is DirectoryResult.GENERIC_ERROR
     assert directory.begin("Site", equals("colour", "red"), None, None)[0] is not SUCCESS
     assert not is_away(directory)  # a wrong question is no sign of that
+
+
+def test_servers_and_accounts_that_were_fetched_are_not_asked_for_again(
+    directory: CachedDirectory, moody: MoodyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sid, calls = Sid.parse("S-1-5-21-1-2-3-1000"), list[str]()
+
+    def computer_sid(name: str) -> Sid | None:
+        calls.append(name)
+        return {"alpha": sid}.get(name)
+
+    def failing(name: str) -> Sid | None:
+        calls.append(name)
+        moody._refused(DirectoryError("gone for a moment"))
+        return None
+
+    monkeypatch.setattr(moody, "computer_sid", computer_sid)
+    for name in ("alpha", "beta"):  # that there is none is an answer, too
+        directory.fetch_computer_sid(name)
+    assert (directory.computer_sid("alpha"), directory.computer_sid("beta")) == (sid, None)
+    assert calls == ["alpha", "beta"]
+    # a failure is none: it is asked again, and what was found stays
+    monkeypatch.setattr(moody, "computer_sid", failing)
+    for name in ("alpha", "gamma"):
+        directory.fetch_computer_sid(name)
+    assert directory.computer_sid("alpha") == sid
+    monkeypatch.setattr(moody, "computer_sid", computer_sid)
+    assert directory.computer_sid("gamma") is None
+    assert calls == ["alpha", "beta", "alpha", "gamma", "gamma"]
+    # servers: nobody serves it, and that is known
+    directory.fetch_servers("")
+    asked = moody.asked
+    assert not directory.find_servers("")
+    assert moody.asked == asked
+
+
+def test_an_asker_goes_on_after_a_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    asker, told = Asker("test"), [threading.Event(), threading.Event()]
+    asker.ask("wrong", lambda: 1 // 0, told[0].set)
+    asker.ask("right", lambda: 1, told[1].set)
+    assert all(each.wait(PATIENCE) for each in told)
+    assert "could not be asked" in caplog.text
+    asker.close()
+
+
+def test_who_asks_in_a_turn_does_not_wait_behind_what_is_asked_beside(
+    directory: CachedDirectory, moody: MoodyDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moody.answers.clear()
+    begun, answered = threading.Event(), threading.Event()
+    read = moody.read
+
+    def begin(*question: Any) -> Any:
+        begun.set()
+        return read(*question)
+
+    monkeypatch.setattr(moody, "read", begin)
+    directory.ask_beside("Site", BERLIN, answered.set)
+    assert begun.wait(PATIENCE)
+    assert directory.is_asked("Site", BERLIN)
+    assert directory.computer_sid("alpha") is None  # which needs no answer
+    assert not answered.is_set()
+    assert not is_away(directory)
+    moody.answers.set()
+    assert answered.wait(PATIENCE)
+    assert not directory.is_asked("Site", BERLIN)
 
 
 def test_closed_it_asks_nobody(directory: CachedDirectory, moody: MoodyDirectory) -> None:
@@ -290,6 +359,26 @@ def test_closed_it_asks_nobody(directory: CachedDirectory, moody: MoodyDirectory
     asked = moody.asked
     assert directory.read("Site", BERLIN, None)[0] is AWAY
     assert moody.asked == asked
+
+
+def test_closed_while_it_looks_it_tells_nobody(
+    directory: CachedDirectory, moody: MoodyDirectory
+) -> None:
+    moody.is_gone = True
+    changed = watched(directory)
+    directory.read("Site", BERLIN, None)
+    assert changed.wait(PATIENCE)
+    changed.clear()
+    moody.answers.clear()  # the prober hangs from now on
+    prober = directory._presence._prober
+    assert prober is not None
+    directory.timeout_seconds = 0.01
+    directory.close()
+    moody.is_gone = False
+    moody.answers.set()
+    prober.join(PATIENCE)
+    assert not prober.is_alive()
+    assert not changed.is_set()
 
 
 def test_rows_of_another_day_are_remembered_but_not_fresh(

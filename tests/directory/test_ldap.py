@@ -58,6 +58,7 @@ def raw(ldap: World) -> Raw:
     return Raw(ldap.directory)
 
 
+@pytest.mark.requirement("CN-2.3-01", "CN-2.3-03", "QB-2.3-01", "QB-2.3-02", "DM-2.3-02")
 def test_values_are_written_as_active_directory_has_them(ldap: World, raw: Raw) -> None:
     ldap.add_machine("alpha")
     queue = ldap.add("Queue", path_name=r"alpha\a", label="x", journaling=True)

@@ -216,6 +216,7 @@ def test_a_deletion_of_something_else_is_refused(kind: int) -> None:
     assert listener.refusals() == {Refusal.WRONG_TYPE.value: 1}
 
 
+@pytest.mark.requirement("CN-3.3.5.2-39")
 @pytest.mark.requirement(
     "CN-3.2.5.1-37", "CN-3.2.5.1-38", "CN-3.2.5.1-39", "CN-3.2.5.1-40", "CN-3.2.5.1-41"
 )

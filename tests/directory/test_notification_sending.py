@@ -411,6 +411,7 @@ def test_a_directory_service_says_what_a_new_queue_is_like() -> None:
     assert update.properties[0][0] == 101  # A16
 
 
+@pytest.mark.requirement("CN-3.3.5.2-33")
 @pytest.mark.requirement(
     "CN-3.3.5.2-03",
     "CN-3.3.5.2-07",
@@ -428,6 +429,7 @@ def test_a_directory_service_says_what_of_a_queue_is_new() -> None:
     assert [number for number, _ in update.properties] == [115, 104, 105, 106, 107, 111, 112, 1101]
 
 
+@pytest.mark.requirement("CN-3.3.5.2-37")
 @pytest.mark.requirement("CN-3.3.5.2-34", "CN-3.3.5.2-35", "CN-3.3.5.2-36")
 def test_a_directory_service_says_what_of_a_queue_manager_is_new() -> None:
     machine = QueueManager(OWNER, computer_name="OWNER", quota_kilobytes=8)
@@ -456,6 +458,7 @@ def test_version_1_is_signed_by_the_queue_manager_of_the_directory_service() -> 
     assert verify_manager(packet, PUBLISHED) is SignatureVersion.MSMQ_2_0
 
 
+@pytest.mark.requirement("CN-3.3.5.2-47")
 def test_several_changes_may_go_in_one_message() -> None:
     core, _ = make_client()
     queue = their_queue(core)

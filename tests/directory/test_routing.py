@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Collection
 from uuid import UUID
 
 import pytest
 
-from falconmq.directory.routing import QUERY_TIMER_SECONDS, RETRY_SECONDS, DirectoryRouter
+from falconmq.directory.cached import CachedDirectory
+from falconmq.directory.routing import (
+    OWNER_SECONDS,
+    QUERY_TIMER_SECONDS,
+    RETRY_SECONDS,
+    DirectoryRouter,
+)
 from falconmq.directory.routing_choice import Rule
+from falconmq.errors import DirectoryError
 from falconmq.manager.core import QueueManagerCore
-from falconmq.manager.directory_objects import ConnectedNetwork, QueueManager, RoutingLink, Site
+from falconmq.manager.directory_backend import Filters
+from falconmq.manager.directory_objects import (
+    ConnectedNetwork,
+    QueueManager,
+    RoutingLink,
+    Row,
+    Site,
+)
 from falconmq.manager.memory_directory import MemoryDirectory
 from falconmq.manager.next_hops import Destination, NextHopName
 from falconmq.manager.queues import create_queue
+from falconmq.manager.states import DirectoryResult
 from falconmq.names import PathName, SingleFormatName, parse_format_name
 from tests.directory.enterprises import guid, guids
 from tests.manager.directories import SITE, make_directory, make_integrated_core
 from tests.manager.helpers import COMPUTER, IDENTIFIER, pass_time
 
+PATIENCE = 30.0
 QUEUE = UUID("0ffeed00-0000-4000-8000-000000000001")
 PIA = Destination("pia.example.com", guid("PIA"))
 
@@ -81,6 +99,7 @@ def test_a_host_of_the_configuration_counts_before_the_name_in_the_directory() -
     assert hosts(router, "PIA") == ["127.0.0.9"]
 
 
+@pytest.mark.requirement("MQ-2.1.2-15")
 def test_destinations_of_direct_and_private_names_need_no_directory() -> None:
     _, router = started(two_sites())
     router.core.directory.is_connected = False  # type: ignore[attr-defined]
@@ -153,6 +172,7 @@ def test_a_directory_that_is_away_leaves_the_old_map(caplog: pytest.LogCaptureFi
     assert hosts(router, "NEW") == ["new.example.com"]
 
 
+@pytest.mark.requirement("QB-A05-01")
 @pytest.mark.requirement("QB-3.1.7.4-03", "QB-3.1.7.4-04", "QB-3.1.7.4-05", "QB-3.1.7.4-07")
 def test_a_public_queue_leads_to_its_owner_and_is_remembered() -> None:
     directory = two_sites()
@@ -268,3 +288,74 @@ def test_the_whole_way_can_be_seen() -> None:
         (guid("PIA"), Rule.HERE),
     ]
     assert router.explain(guid("PIA")).startswith(f"{COMPUTER} is a gate")
+
+
+# Elsewhere
+
+
+class Slow(MemoryDirectory):
+    """One that answers when the test says so."""
+
+    def __init__(self, of: MemoryDirectory) -> None:
+        super().__init__()
+        self.rows = of.rows
+        self.answers = threading.Event()
+        self.asked = 0
+        self.last_problem: DirectoryError | None = None
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def read(
+        self, type_name: str, filters: Filters, attributes: Collection[str] | None
+    ) -> tuple[DirectoryResult, Row]:
+        self.asked += 1
+        assert self.answers.wait(PATIENCE)
+        return super().read(type_name, filters, attributes)
+
+
+@pytest.mark.parametrize("is_derived", [True, False])
+def test_nobody_waits_until_the_directory_says_where_a_queue_is(is_derived: bool) -> None:
+    # given a router whose host can come again, and a directory elsewhere
+    directory = two_sites()
+    core, router = started(directory)
+    owner = {"queue_manager_identifier": guid("PIA")} if is_derived else {}
+    row = {"identifier": QUEUE, "path_name": r"pia\orders", "computer_name": "PIA", **owner}
+    directory.rows.setdefault("Queue", {})[QUEUE] = row
+    slow, answered = Slow(directory), threading.Event()
+    core.directory = cache = CachedDirectory(slow, core.clock, timeout_seconds=PATIENCE)  # type: ignore[arg-type]
+    router.answered = answered.set
+    wanted = name(f"PUBLIC={QUEUE}")
+    try:
+        # when nobody has heard of a queue, then nobody is known, and a thread asks, once
+        for _ in range(3):
+            assert router.get_destination_info(wanted) is None
+            assert router.is_asked(wanted)
+        assert not answered.is_set()
+        slow.answers.set()
+        assert answered.wait(PATIENCE)
+        assert not router.is_asked(wanted)
+        if not is_derived:  # its computer is another question
+            answered.clear()
+            assert router.get_destination_info(wanted) is None
+            assert answered.wait(PATIENCE)
+        assert router.get_destination_info(wanted) == PIA
+        # when it is asked again after a while, then what is known holds until there is an answer
+        pass_time(core, OWNER_SECONDS + 1)
+        slow.answers.clear()
+        answered.clear()
+        asked = slow.asked
+        assert router.get_destination_info(wanted) == PIA
+        slow.answers.set()
+        assert answered.wait(PATIENCE)
+        assert slow.asked > asked
+        # others need no answer
+        assert not router.is_asked(name(rf"PRIVATE={guid('PIA')}\3"))
+        # and who cannot come again waits, as ever
+        router.answered = None
+        cache.forget()
+        if is_derived:
+            assert router.get_destination_info(wanted) == PIA
+    finally:
+        slow.answers.set()
+        cache.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from falconmq.directory.notification_values import ATTRIBUTES
 from falconmq.directory.schema import Attribute, Kind
 from falconmq.directory.tables import TABLES
 from falconmq.manager.directory_objects import (
@@ -27,6 +30,7 @@ from falconmq.wire.variant import (
     VT_UI4,
     VT_VECTOR,
 )
+from tests.wire.property_catalogue import requirement
 
 VARIANTS = {
     Kind.TEXT: {VT_LPWSTR},
@@ -68,3 +72,54 @@ def test_an_attribute_has_the_type_of_its_property(code: int, attribute: Attribu
 def test_a_directory_holds_all_that_an_object_publishes(kind: type[DirectoryObject]) -> None:
     names = {attribute.name for attribute in TABLES[kind.type_name].attributes}
     assert kind().row().keys() <= names
+
+
+# What MS-MQCN calls attributes of queue managers and queues, in the order of its rows.
+SHARED = {
+    "CN-3.1.1.2.1": (
+        "identifier",
+        "foreign_system",
+        "quota_kilobytes",
+        "journal_quota_kilobytes",
+        "security",
+        "connected_network_identifiers",
+        "queue_manager_version",
+        "operating_system_type",
+    ),
+    "CN-3.1.1.3": (
+        "identifier",
+        "type",
+        "base_priority",
+        "journaling",
+        "quota_kilobytes",
+        "journal_quota_kilobytes",
+        "create_time",
+        "modify_time",
+        "security",
+        "path_name",
+        "label",
+        "authentication",
+        "privacy_level",
+        "transactional",
+        "multicast_address",
+        "directory_path",
+        "scope",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        pytest.param(row, name, marks=pytest.mark.requirement(row), id=row)
+        for section, names in SHARED.items()
+        for row, name in ((f"{section}-{n:02}", name) for n, name in enumerate(names, 1))
+    ],
+)
+def test_an_attribute_has_the_number_that_notifications_give_it(row: str, name: str) -> None:
+    number = re.search(r"\((\d+)\)", requirement(row))
+    assert number
+    prop = PROPERTIES[int(number[1])]
+    told = {ATTRIBUTES[prop].name} if prop in ATTRIBUTES else set()
+    kept = {a.name for _, a in NUMBERED if a.property_id == prop.value}
+    assert told | kept == {name}

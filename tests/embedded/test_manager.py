@@ -35,15 +35,19 @@ def test_what_was_received_does_not_return(tmp_path: Path) -> None:
         assert [message.text for message in manager.queue(ORDERS)] == ["b"]
 
 
+@pytest.mark.requirement("MQ-2.2.18.1.3-02", "MQ-2.2.18.1.3-04", "MQ-2.2.19.2-13")
 def test_message_ids_and_lookup_ids_are_never_given_twice(tmp_path: Path) -> None:
-    ordinals, lookup_ids = [], []
+    ids, lookup_ids = [], []
     for _ in range(3):
         with falconmq.open(tmp_path) as manager:
             if not manager.queues():
                 manager.create_queue(ORDERS)
             orders = manager.queue(ORDERS)
-            ordinals.append(orders.send(Message("x")).ordinal)
-            lookup_ids.append(orders.receive(timeout=0).lookup_id or 0)
+            ids += [orders.send(Message("x")) for _ in range(2)]
+            lookup_ids += [orders.receive(timeout=0).lookup_id or 0 for _ in range(2)]
+    # every message of this queue manager has its identifier and a number of its own
+    assert {id.queue_manager for id in ids} == {manager.id}
+    ordinals = [id.ordinal for id in ids]
     assert ordinals == sorted(set(ordinals))
     assert lookup_ids == sorted(set(lookup_ids))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from falconmq import Message, QueueManager
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.cached import CachedDirectory
 from falconmq.embedded.manager import start_engine
 from falconmq.embedded.messages import from_position
@@ -192,7 +192,7 @@ def test_a_queue_that_the_store_could_not_keep_is_created_by_the_next_try(
 def test_a_directory_that_answers_too_late_leaves_what_the_next_try_takes_over(
     enterprise: Enterprise, remembering: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
     directory = core_of(remembering).directory
     assert isinstance(directory, CachedDirectory)
     directory.timeout_seconds = 0.05
@@ -362,6 +362,7 @@ def test_several_queues_here_and_elsewhere_get_the_message(
     assert [message.text for message in waiting(manager, far)] == ["both"]
 
 
+@pytest.mark.requirement("MQ-2.1.5-03")
 def test_a_distribution_list_reaches_its_public_queues(
     enterprise: Enterprise, manager: QueueManager
 ) -> None:

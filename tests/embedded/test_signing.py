@@ -165,6 +165,7 @@ def test_a_message_is_not_signed_unless_it_is_asked_for(manager: QueueManager) -
     assert (bytes(security.signature), bytes(security.sender_cert)) == (b"", b"")
 
 
+@pytest.mark.requirement("DM-3.1.1.12-67")
 @pytest.mark.requirement("QB-3.1.7.1.4-02", "QB-3.1.7.1.4-03", "DM-3.1.1.12-66")
 @pytest.mark.parametrize("level", [SIG20, SIG30])
 def test_one_signature_serves_all_destinations(

@@ -23,6 +23,7 @@ def orders(manager: QueueManager) -> falconmq.Queue:
     return manager.create_queue(ORDERS, transactional=True)
 
 
+@pytest.mark.requirement("MQ-2.2.20.5-14")
 def test_messages_are_there_when_the_block_ends_and_not_before(
     manager: QueueManager, orders: falconmq.Queue
 ) -> None:

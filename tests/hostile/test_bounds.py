@@ -19,8 +19,8 @@ from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.queues import purge_queue
 from falconmq.manager.states import AccessType, OutgoingState
 from falconmq.names import parse_format_name
-from falconmq.transport import binding, callers, incoming_streams, transactional_acks, transport
-from falconmq.transport.binding import TcpLink
+from falconmq.transport import binding, callers, idling, incoming_streams, transactional_acks
+from falconmq.transport.links import TcpLink
 from falconmq.transport.session import Session
 from falconmq.transport.settings import PORT
 from falconmq.transport.transactional_acks import send_order_ack
@@ -103,7 +103,7 @@ def test_destinations_without_messages_or_with_a_session_leave_room() -> None:
 def test_invented_destinations_go_soon_when_nothing_waits_for_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transport, "_CROWDED", FEW)
+    monkeypatch.setattr(idling, "_CROWDED", FEW)
     estate = routed_estate()
     node = estate.node("B", 2)
     queue = node.queue("orders")

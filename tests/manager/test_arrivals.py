@@ -25,14 +25,12 @@ from falconmq.manager.arrivals import (
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.lifecycle import restore
 from falconmq.manager.model import Queue, Transaction, TransactionalOperation
+from falconmq.manager.moving import move_message
 from falconmq.manager.positions import LookupIds, MessagePosition
 from falconmq.manager.queues import open_subqueue, purge_queue
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import OperationType, PositionState
-from falconmq.manager.storing import (
-    enqueue_message,
-    message_position_deleted,
-    move_message,
-)
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,
@@ -106,8 +104,14 @@ def test_runs_say_what_was_said_last_of_each_place(places: list[int]) -> None:
         expected[place] = arrival
     # then each place has its last number, in one run only
     for place in range(15):
-        assert (place in late) == (place in expected)
+        assert len(list(late.runs_at(place, place))) == (place in expected)
         assert late.number_of(place) == expected.get(place, place)
+    for first, last in ((0, 14), (3, 9), (7, 7)):
+        held = [run.lookup_id + n for run in late.runs_at(first, last) for n in range(run.length)]
+        assert held == sorted(held)
+        assert {n for n in held if first <= n <= last} == {
+            n for n in expected if first <= n <= last
+        }
     for start in (0, 100, 105, 120):
         runs = list(late.runs_from(start))
         numbers = [run.arrival + step for run in runs for step in range(run.length)]

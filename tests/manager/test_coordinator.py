@@ -30,11 +30,13 @@ from falconmq.manager.coordinator import (
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.lifecycle import initialize, restore, stop
 from falconmq.manager.model import Transaction
+from falconmq.manager.moving import move_message
+from falconmq.manager.prepared import TABLE, store_transaction
 from falconmq.manager.queues import delete_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message
 from falconmq.manager.states import OperationType, PositionState
-from falconmq.manager.storing import enqueue_message, move_message
-from falconmq.manager.transactions import TABLE, create_transaction, store_transaction
+from falconmq.manager.storing import enqueue_message
+from falconmq.manager.transactions import create_transaction
 from falconmq.store.interface import WriteBatch
 from falconmq.store.memory_engine import MemoryStore, ProcessCrash
 from falconmq.wire.message_class import MessageClass
@@ -515,3 +517,22 @@ def test_a_database_and_a_queue_commit_together_wherever_the_power_fails(
     assert in_doubt(shop.core) == []
     assert not shop.orders.positions.held
     assert not shop.answers.positions.held
+
+
+def test_the_time_of_a_message_in_doubt_runs_on_after_a_restart() -> None:
+    # given a message that may wait for 30 seconds, sent in a transaction that is prepared
+    core = make_core()
+    orders = given_queue(core, transactional=True)
+    transaction = enlist(core, create_transaction(core, UUID(int=77)))
+    sent = message(transactional=True, wire_id=transaction.wire_id, ttbr=30)
+    enqueue_message(core, orders, sent, transaction)
+    dtc_transaction_prepare(core, transaction.identifier)
+    commit(core)
+    # when it is committed after a restart
+    core = restart(core)
+    orders = same(core, orders)
+    dtc_transaction_commit(core, transaction.identifier)
+    assert len(positions(orders)) == 1
+    # then it expires all the same
+    pass_time(core, 31)
+    assert positions(orders) == []

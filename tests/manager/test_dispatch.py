@@ -18,8 +18,9 @@ from falconmq.manager.dispatch import (
 from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.queues import open_queue, pause_queue, purge_queue, resume_queue
+from falconmq.manager.removing import remove_position
 from falconmq.manager.states import AccessType, OutgoingState
-from falconmq.manager.storing import enqueue_message, remove_position
+from falconmq.manager.storing import enqueue_message
 from falconmq.names import parse_format_name
 from tests.manager.helpers import make_core, message, only, positions
 

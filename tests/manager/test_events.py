@@ -8,6 +8,7 @@ from falconmq.clock import VirtualClock
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind, EventLog, MessageEvent
 from falconmq.manager.model import Queue
+from falconmq.manager.moving import move_message
 from falconmq.manager.opening import open_queue
 from falconmq.manager.queues import delete_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import (
@@ -18,7 +19,7 @@ from falconmq.manager.reading import (
 )
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import AccessType, EnqueueStatus
-from falconmq.manager.storing import enqueue_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,

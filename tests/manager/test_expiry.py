@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from falconmq.clock import VirtualClock
 from falconmq.manager.model import Queue
+from falconmq.manager.moving import move_message
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.queues import delete_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message, dequeue_message_end, peek_message
 from falconmq.manager.states import OperationType, PositionState
-from falconmq.manager.storing import enqueue_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,
@@ -38,6 +39,7 @@ from tests.manager.readers import given_reader, position_of, waits
 TIMEOUT = MessageClass.NACK_RECEIVE_TIMEOUT
 
 
+@pytest.mark.requirement("MQ-2.2.19.2-08", "MQ-2.2.19.2-09")
 @pytest.mark.requirement(
     "DM-3.1.2.4-01",
     "DM-3.1.2.4-04",

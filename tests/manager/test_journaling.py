@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.journaling import journal_sent_message
 from falconmq.manager.model import Queue
+from falconmq.manager.moving import move_message
 from falconmq.manager.queues import delete_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message, dequeue_message_end, peek_message
-from falconmq.manager.storing import enqueue_message, journal_sent_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,

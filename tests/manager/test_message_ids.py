@@ -8,6 +8,7 @@ from falconmq.manager.core import next_message_id
 from tests.manager.helpers import commit, make_core, restart
 
 
+@pytest.mark.requirement("QB-3.1.1.3-21")
 @pytest.mark.requirement("QB-A45-01")
 def test_the_first_identifier_is_one_and_none_is_zero() -> None:
     core = make_core()

@@ -24,6 +24,7 @@ from falconmq.manager.model import (
 )
 from falconmq.manager.positions import START
 from falconmq.manager.queues import open_queue
+from falconmq.manager.quotas import begin_flow_control, end_flow_control
 from falconmq.manager.reading import dequeue_message, peek_message
 from falconmq.manager.states import (
     AccessType,
@@ -35,7 +36,7 @@ from falconmq.manager.states import (
     QueueType,
     RemoteReadState,
 )
-from falconmq.manager.storing import begin_flow_control, end_flow_control, enqueue_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.names import PrivateFormatName, parse_format_name
 from falconmq.wire.ace import access_allowed
 from falconmq.wire.acl import Acl

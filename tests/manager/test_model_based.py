@@ -35,11 +35,12 @@ from falconmq.manager.coordinator import (
     prepare,
 )
 from falconmq.manager.model import Queue, ReadResult, Transaction
+from falconmq.manager.moving import move_message
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.queues import open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message, dequeue_message_end
 from falconmq.manager.states import EnqueueStatus, PositionState
-from falconmq.manager.storing import enqueue_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,

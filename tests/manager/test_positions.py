@@ -23,8 +23,9 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue, Transaction
 from falconmq.manager.positions import END, START, LookupIds, MessagePosition
 from falconmq.manager.record import StoredMessage
+from falconmq.manager.removing import remove_position
 from falconmq.manager.states import PositionState
-from falconmq.manager.storing import enqueue_message, remove_position
+from falconmq.manager.storing import enqueue_message
 from tests.manager.helpers import bodies, commit, given_queue, make_core, message
 from tests.strategies.queues import lookup_ids
 

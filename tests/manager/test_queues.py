@@ -12,6 +12,7 @@ from falconmq.errors import DirectoryError, MqStatus, NameSyntaxError, QueueErro
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.cursors import open_cursor
 from falconmq.manager.model import NULL_UUID, UNLIMITED, OutgoingQueue, Queue, QueueProperties
+from falconmq.manager.moving import move_message
 from falconmq.manager.queues import (
     close_queue,
     create_connector_queue,
@@ -37,7 +38,7 @@ from falconmq.manager.states import (
     QueueScope,
     QueueType,
 )
-from falconmq.manager.storing import enqueue_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import abort_transaction, create_transaction
 from falconmq.names import (
     ConnectorFormatName,
@@ -80,6 +81,15 @@ def refusal(error: pytest.ExceptionInfo[Any]) -> MqStatus:
     return status
 
 
+@pytest.mark.requirement(
+    "DM-3.1.1.2-02",
+    "DM-3.1.1.2-09",
+    "DM-3.1.1.2-10",
+    "DM-3.1.1.2-11",
+    "DM-3.1.1.2-12",
+    "DM-3.1.1.2-17",
+    "DM-3.1.1.2-18",
+)
 @pytest.mark.requirement(
     "DM-3.1.7.1.33-01",
     "DM-3.1.7.1.33-02",
@@ -210,6 +220,7 @@ def test_the_qualified_path_name_has_the_full_name_of_the_computer() -> None:
     assert queue.qualified_path_name == rf"{COMPUTER}.example.com\private$\a"
 
 
+@pytest.mark.requirement("MQ-2.2.18.1.5.1-02", "MQ-2.2.18.1.7.2-04")
 @pytest.mark.requirement("DM-3.1.7.1.3-22")
 def test_private_numbers_are_unique_and_not_used_again() -> None:
     # given three private queues, when one is deleted and another created
@@ -224,6 +235,7 @@ def test_private_numbers_are_unique_and_not_used_again() -> None:
     assert gone not in numbers
 
 
+@pytest.mark.requirement("MQ-2.2.18.1.5.1-02", "MQ-2.2.18.1.7.2-04")
 @pytest.mark.requirement("DM-3.1.7.1.3-22", "DM-3.1.1.2-08")
 def test_a_private_number_that_is_taken_is_passed_over() -> None:
     # given a queue that has the number the next one would get
@@ -252,6 +264,7 @@ def test_a_journal_is_a_system_queue_with_the_journal_quota_and_no_journal() -> 
     assert journal.journal is None
 
 
+@pytest.mark.requirement("MQ-2.1.3-04")
 @pytest.mark.requirement("DM-3.1.7.1.3-23", "DM-3.1.7.1.3-24", "DM-3.1.7.1.3-25")
 def test_a_public_queue_is_announced_then_created_in_the_directory_then_read_back() -> None:
     # given a queue manager in a directory

@@ -1,4 +1,4 @@
-"""Putting messages into queues, moving, taking them out (MQDMPR 3.1.7.1.9, .16, .27, .2)."""
+"""Putting messages into queues, and taking them out (MQDMPR 3.1.7.1.9, 3.1.7.2)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falconmq.errors import MqStatus, QueueError, TransactionError
 from falconmq.manager.core import KILOBYTE, QueueManagerCore
-from falconmq.manager.model import OpenQueueDescriptor, Queue
-from falconmq.manager.queues import delete_queue, open_queue, open_subqueue, purge_queue
+from falconmq.manager.model import Queue
+from falconmq.manager.moving import move_message
+from falconmq.manager.queues import delete_queue, open_subqueue, purge_queue
+from falconmq.manager.quotas import begin_flow_control, end_flow_control
 from falconmq.manager.reading import dequeue_message, dequeue_message_end, peek_message
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import (
-    AccessType,
     EnqueueStatus,
     OperationType,
     PositionState,
-    QueueType,
 )
-from falconmq.manager.storing import (
-    address_copies,
-    begin_flow_control,
-    end_flow_control,
-    enqueue_message,
-    enqueue_message_to_open_queue,
-    move_message,
-)
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import commit_transaction, create_transaction
-from falconmq.message import INFINITE, Acknowledge, CryptographicProvider, Message, MessageId
-from falconmq.names import MultipleElementFormatName, parse_format_name
-from falconmq.serialization import from_user_message, to_user_message
+from falconmq.message import INFINITE, CryptographicProvider, Message, MessageId
+from falconmq.serialization import from_user_message
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.user_message import UserMessage
 from tests.manager.helpers import (
@@ -60,6 +51,7 @@ MANAGER_QUOTA, TIMED_OUT = EnqueueStatus.MANAGER_QUOTA, EnqueueStatus.TIMED_OUT
 # Order
 
 
+@pytest.mark.requirement("MQ-2.2.19.1-09")
 @pytest.mark.requirement(
     "DM-3.1.7.1.9-10", "DM-3.1.7.1.9-12", "DM-3.1.1.12-01", "DM-3.1.1.2-39", "DM-3.1.7.1.9-02"
 )
@@ -343,6 +335,7 @@ WAYS_OUT: list[Any] = [
 ]
 
 
+@pytest.mark.requirement("DM-3.1.7.2-02")
 @pytest.mark.requirement("DM-3.1.7.2.1-01")
 @pytest.mark.parametrize(("leave", "reason"), WAYS_OUT)
 @pytest.mark.parametrize("is_stored", [True, False])
@@ -378,6 +371,8 @@ def test_subscribers_hear_of_the_arrival_before_the_waiting_reader_takes_it() ->
 # What survives
 
 
+@pytest.mark.requirement("DM-3.1.1.12-46")
+@pytest.mark.requirement("MQ-2.2.19.2-19", "MQ-2.2.19.2-20")
 @pytest.mark.requirement("DM-3.1.1.12-47", "DM-3.1.1.11-06")
 def test_recoverable_messages_survive_a_crash_and_express_ones_do_not() -> None:
     core = make_core()
@@ -432,7 +427,12 @@ def test_all_that_is_known_of_a_recoverable_message_survives() -> None:
 
 
 UNTOUCHED: list[Any] = [
-    pytest.param("application_tag", 0xDEADBEEF, 0, marks=pytest.mark.requirement("DM-3.1.1.12-68")),
+    pytest.param(
+        "application_tag",
+        0xDEADBEEF,
+        0,
+        marks=pytest.mark.requirement("DM-3.1.1.12-68", "MQ-2.2.19.3-22"),
+    ),
     pytest.param("body", bytes(range(256)), b"", marks=pytest.mark.requirement("DM-3.1.1.12-70")),
     pytest.param("body_type", 0x1234, 0, marks=pytest.mark.requirement("DM-3.1.1.12-71")),
     pytest.param(
@@ -511,190 +511,3 @@ def test_in_a_transaction_a_message_is_locked_and_nobody_hears_of_it() -> None:
     assert not events.available
     assert bodies(queue) == []
     assert getattr(waiting, "result", None) is None
-
-
-# Several queues at once
-
-
-def _open_many(core: QueueManagerCore, *names: str) -> OpenQueueDescriptor:
-    text = ",".join(rf"DIRECT=OS:SALES01\private$\{name}" for name in names)
-    return open_queue(core, parse_format_name(text), AccessType.SEND)
-
-
-@pytest.mark.requirement(
-    "DM-3.1.7.1.27-01", "DM-3.1.7.1.27-03", "DM-3.1.7.1.27-04", "DM-3.1.7.1.27-06"
-)
-def test_each_queue_of_a_multiple_element_name_gets_its_own_copy() -> None:
-    # given a descriptor of two queues
-    core = make_core()
-    queues = [given_queue(core, "a"), given_queue(core, "b")]
-    descriptor = _open_many(core, "a", "b")
-    # when a message is sent through it
-    sent = Message(b"both", label="x", acknowledgements=Acknowledge.NONE)
-    copies = address_copies(descriptor, sent)
-    stored = [_stored(copy, i) for i, copy in enumerate(copies)]
-    assert enqueue_message_to_open_queue(core, descriptor, stored) is OK
-    # then each has one, addressed to itself, and naming all of them
-    assert isinstance(descriptor.format_name, MultipleElementFormatName)
-    for queue, child in zip(queues, descriptor.children, strict=True):
-        copy = from_user_message(only(queue).message.packet)
-        assert copy.destination == child.format_name
-        assert copy.destinations == descriptor.format_name.elements
-        assert (copy.body, copy.label) == (b"both", "x")
-    assert sent.destination is None
-
-
-def _stored(sent: Message, number: int) -> StoredMessage:
-    return StoredMessage.of(
-        to_user_message(
-            sent, source_queue_manager=IDENTIFIER, message_id=number, sent_time=START_TIME
-        )
-    )
-
-
-@pytest.mark.requirement("DM-3.1.7.1.27-05")
-def test_the_first_refusal_ends_it_and_earlier_copies_stay() -> None:
-    core = make_core()
-    a, b, c = given_queue(core, "a"), given_queue(core, "b"), given_queue(core, "c")
-    b.properties.quota_kilobytes = 0
-    descriptor = _open_many(core, "a", "b", "c")
-    status = enqueue_message_to_open_queue(core, descriptor, [message(b"m") for _ in range(3)])
-    assert status is QUEUE_QUOTA
-    assert [bodies(a), bodies(b), bodies(c)] == [[b"m"], [], []]
-
-
-@pytest.mark.requirement("DM-3.1.7.1.27-04")
-def test_copies_go_in_the_same_transaction() -> None:
-    core = make_core()
-    a, b = given_queue(core, "a"), given_queue(core, "b")
-    transaction = create_transaction(core)
-    copies = [message(), message()]
-    enqueue_message_to_open_queue(core, _open_many(core, "a", "b"), copies, transaction)
-    assert [operation.position.queue for operation in transaction.operations] == [a, b]
-
-
-@pytest.mark.requirement("DM-3.1.7.1.27-02", "DM-3.1.7.1.27-01")
-def test_a_single_queue_takes_the_message_and_its_status_comes_back() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    name = parse_format_name(r"DIRECT=OS:SALES01\private$\orders")
-    descriptor = open_queue(core, name, AccessType.SEND)
-    (copy,) = address_copies(descriptor, Message(b"m"))
-    assert copy.destination == name
-    transaction = create_transaction(core)
-    assert enqueue_message_to_open_queue(core, descriptor, [message(b"m")], transaction) is OK
-    assert only(queue).transaction is transaction
-    begin_flow_control(core)
-    assert enqueue_message_to_open_queue(core, descriptor, [message()]) is MANAGER_QUOTA
-
-
-def test_a_queue_that_was_deleted_while_it_was_open_is_named() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    descriptor = open_queue(
-        core, parse_format_name(r"DIRECT=OS:SALES01\private$\orders"), AccessType.SEND
-    )
-    delete_queue(core, queue)
-    with pytest.raises(QueueError, match="orders was deleted") as caught:
-        enqueue_message_to_open_queue(core, descriptor, [message()])
-    assert caught.value.status is MqStatus.QUEUE_DELETED
-
-
-# Moving
-
-
-@pytest.mark.requirement(
-    "DM-3.1.7.1.16-01",
-    "DM-3.1.7.1.16-03",
-    "DM-3.1.7.1.16-04",
-    "DM-3.1.7.1.16-05",
-    "DM-3.1.7.1.16-09",
-    "DM-3.1.7.1.16-10",
-)
-@pytest.mark.parametrize("is_stored", [True, False])
-def test_a_message_moved_to_a_subqueue_keeps_its_place_in_the_order(is_stored: bool) -> None:
-    # given two messages in a queue
-    core = make_core()
-    queue = given_queue(core)
-    send(core, queue, "a", "b", recoverable=is_stored, priority=5)
-    commit(core)
-    first, second = positions(queue)
-    size = first.size
-    subqueue = open_subqueue(core, queue, "late")
-    events = record_events(core)
-    # when both are moved, the second first
-    move_message(core, second, subqueue)
-    move_message(core, first, subqueue)
-    # then the source is empty, the target readable in the old order, and nobody hears of a loss
-    assert first.state is second.state is PositionState.DELETED
-    assert bodies(queue) == []
-    assert bodies(subqueue) == [b"a", b"b"]
-    assert [p.lookup_id for p in positions(subqueue)] == [first.lookup_id, second.lookup_id]
-    assert {p.state for p in positions(subqueue)} == {PositionState.AVAILABLE}
-    assert [q for q, _ in events.available] == [subqueue, subqueue]
-    assert not events.deleted
-    assert (queue.total_bytes, subqueue.total_bytes, core.used_bytes) == (0, 2 * size, 2 * size)
-    assert [p.message.move_count for p in positions(subqueue)] == [1, 1]
-    # and it is durable
-    commit(core)
-    core = restart(core)
-    assert bodies(same(core, queue)) == []
-    assert bodies(same(core, subqueue)) == ([b"a", b"b"] if is_stored else [])
-
-
-@pytest.mark.requirement("DM-3.1.7.1.16-06", "DM-3.1.7.1.16-10", "DM-3.1.7.1.16-11")
-def test_a_message_moved_to_a_system_queue_gets_a_new_number_and_nobody_is_told() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    send(core, queue, "a")
-    commit(core)
-    position = only(queue)
-    events = record_events(core)
-    waiting = dequeue_message(core, given_reader(core, core.dead_letter), timeout=None)
-    move_message(core, position, core.dead_letter)
-    assert not events.available
-    moved = position_of(waiting)  # but who waits there gets it, DM-A63
-    assert moved.lookup_id != position.lookup_id
-    send(core, queue, "b")
-    size = only(queue).size
-    move_message(core, only(queue), core.dead_letter)
-    assert core.dead_letter.total_bytes == size
-
-
-@pytest.mark.requirement("DM-3.1.7.1.16-07")
-def test_a_move_in_a_transaction_only_locks() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    send(core, queue, "a")
-    subqueue = open_subqueue(core, queue, "late")
-    transaction = create_transaction(core)
-    move_message(core, only(queue), subqueue, transaction)
-    (operation,) = transaction.operations
-    assert (operation.kind, operation.target) == (OperationType.MOVE, subqueue)
-    assert operation.position is only(queue)
-    assert only(queue).state is PositionState.LOCKED
-    assert bodies(queue) == bodies(subqueue) == []
-
-
-@pytest.mark.requirement("DM-3.1.7.1.16-02")
-def test_a_transaction_cannot_move_to_a_system_queue() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    send(core, queue, "a")
-    transaction = create_transaction(core)
-    with pytest.raises(TransactionError) as caught:
-        move_message(core, only(queue), core.dead_letter, transaction)
-    assert caught.value.status is MqStatus.TRANSACTION_USAGE
-    assert core.dead_letter.queue_type is QueueType.SYSTEM
-    assert bodies(queue) == [b"a"]
-    assert not transaction.operations
-
-
-def test_a_move_wakes_who_waits_at_the_target() -> None:
-    core = make_core()
-    queue = given_queue(core)
-    send(core, queue, "a")
-    subqueue = open_subqueue(core, queue, "late")
-    waiting = dequeue_message(core, given_reader(core, subqueue), timeout=None)
-    move_message(core, only(queue), subqueue)
-    assert position_of(waiting).queue is subqueue

@@ -14,10 +14,11 @@ from falconmq.errors import MqStatus, ResourceError, TransactionError
 from falconmq.manager import transactions as transactions_module
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue, ReadResult, Transaction, WaitingRead
+from falconmq.manager.moving import move_message
 from falconmq.manager.queues import delete_queue, open_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message
 from falconmq.manager.states import AccessType, EnqueueStatus, OperationType, PositionState
-from falconmq.manager.storing import enqueue_message, move_message
+from falconmq.manager.storing import enqueue_message
 from falconmq.manager.transactions import (
     abort_transaction,
     check_usage,
@@ -114,18 +115,19 @@ def test_an_identifier_that_is_in_use_is_refused() -> None:
     assert caught.value.status is MqStatus.TRANSACTION_ENLIST
 
 
+@pytest.mark.requirement("MQ-2.2.20.5-15")
 @pytest.mark.requirement("DM-3.1.1.12-118")
 def test_the_twenty_bits_on_the_wire_differ_among_the_living() -> None:
     # given a transaction that stays open while the counter goes once around
     core = make_core()
     old = create_transaction(core)
-    core.message_id.value = (1 << 20) * 7 + old.wire_id - 2
+    core.last_wire_id = (old.wire_id - 2) % (1 << 20)
     # when others come and go
     others = [create_transaction(core) for _ in range(4)]
     # then none of them has its number, and 0 is nobody's
     ids = [transaction.wire_id for transaction in (old, *others)]
     assert len(set(ids)) == 5
-    core.message_id.value = (1 << 20) * 9 - 1
+    core.last_wire_id = (1 << 20) - 1
     assert create_transaction(core).wire_id not in (0, *ids)
     assert all(0 < wire_id < 1 << 20 for wire_id in ids)
 
@@ -178,6 +180,7 @@ def test_a_transaction_ends_once(first: Ending, second: Ending) -> None:
 # Prepare: the first and the last
 
 
+@pytest.mark.requirement("MQ-2.2.20.5-09", "MQ-2.2.20.5-11")
 @pytest.mark.requirement(
     "DM-3.1.4.3-01",
     "DM-3.1.4.3-04",
@@ -203,6 +206,7 @@ def test_prepare_marks_the_first_and_the_last_message() -> None:
     assert marks(same(restart(core), queue)) == ["F", "", "L"]
 
 
+@pytest.mark.requirement("MQ-2.2.20.5-11")
 @pytest.mark.requirement("DM-3.1.4.3-07")
 def test_the_only_message_is_first_and_last() -> None:
     core = make_core()

@@ -249,6 +249,7 @@ def test_keys_are_of_chance_and_of_the_chosen_length(algorithm: int) -> None:
     assert make_key(choice, Random(1)) == make_key(choice, Random(1))
 
 
+@pytest.mark.requirement("QB-A21-01")
 @pytest.mark.requirement("QB-3.1.1.3-13", "QB-3.1.1.3-14", "QB-3.1.7.1.5-17")
 def test_an_enhanced_rc2_key_can_be_reduced_and_such_keys_can_be_rejected() -> None:
     # given a sender that reduces its keys
@@ -330,7 +331,10 @@ def with_properties(packet: UserMessage, **changes: Any) -> UserMessage:
 @pytest.mark.parametrize(
     "packet",
     [
-        with_properties(sealed(), privacy_level=2),
+        pytest.param(
+            with_properties(sealed(), privacy_level=2),
+            marks=pytest.mark.requirement("MQ-2.2.19.3-29"),
+        ),
         with_properties(sealed(), privacy_level=0),
         with_properties(sealed(), encryption_algorithm=CALG_RC4),
         with_properties(sealed(), encryption_algorithm=0x6603),

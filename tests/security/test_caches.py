@@ -123,6 +123,7 @@ def test_a_certificate_too_many_makes_the_older_half_go(clock: Clock) -> None:
     assert cache.find(b"new", b"sid") is not None
 
 
+@pytest.mark.requirement("QB-3.1.7.1.5-21")
 def test_the_first_entry_starts_the_timer_and_others_leave_it(clock: Clock) -> None:
     cache = SendSymmetricKeyCache(clock)
     cache.add(key(clock.now))
@@ -138,6 +139,7 @@ def test_the_timer_of_certificates_runs_for_their_lifetime(clock: Clock) -> None
     assert cache.deadline == 1_001_200.0
 
 
+@pytest.mark.requirement("QB-A51-01")
 @pytest.mark.requirement(
     "QB-3.1.6.10-01",
     "QB-3.1.6.10-02",

@@ -75,6 +75,8 @@ def test_rc4_is_that_of_its_vectors(key: str, plain: str, sealed: str) -> None:
     assert made.hex() == sealed
 
 
+@pytest.mark.requirement("QB-A21-01")
+@pytest.mark.requirement("MQ-2.2.19.3-43", "MQ-2.2.19.3-44")
 @pytest.mark.parametrize(("algorithm", "size", "sealed"), known.BODIES)
 def test_bodies_are_those_of_openssl(algorithm: int, size: int, sealed: str) -> None:
     key = known.KEY[:size]
@@ -83,6 +85,7 @@ def test_bodies_are_those_of_openssl(algorithm: int, size: int, sealed: str) -> 
     assert opened == known.PLAIN
 
 
+@pytest.mark.requirement("MQ-2.2.19.3-44")
 @settings(max_examples=25, deadline=None)
 @given(body=st.binary(max_size=100))
 @pytest.mark.parametrize(("algorithm", "key"), KEYS)

@@ -41,6 +41,7 @@ def test_every_provider_has_two_pairs_of_its_own(keys: ManagerKeys) -> None:
     assert "modulus" not in repr(keys)
 
 
+@pytest.mark.requirement("QB-3.1.7.1.5-05")
 @pytest.mark.requirement(
     "DM-3.1.3-17",
     "DM-3.1.3-18",

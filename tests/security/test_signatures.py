@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from falconmq.security.certificates import (
     sign_certs,
 )
 from falconmq.security.hashes import HASHES
+from falconmq.security.manager_signatures import sign_as_manager
 from falconmq.security.problems import CertificateError, SignatureError, WeakAlgorithmError
 from falconmq.security.rsa import RsaPublicKey
 from falconmq.security.signature_input import SignatureVersion, signature_input
@@ -50,6 +52,7 @@ from tests.security.packets import (
 )
 from tests.strategies.user_message import user_messages
 
+MANAGER = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
 V1, V2, V3 = SignatureVersion.MSMQ_1_0, SignatureVersion.MSMQ_2_0, SignatureVersion.MSMQ_3_0
 
 COMMON = [
@@ -75,16 +78,19 @@ DESTINATION = b"\x0e\x00" + "OS:b\\q\0".encode("utf-16-le")
 LIST = b"\x03\x00" + "OS:x\\yz\0".encode("utf-16-le") + b"\x01\x00" + LISTED
 
 
+@pytest.mark.requirement("QB-3.1.7.1.4-06")
 @pytest.mark.requirement(*[f"MQ-2.5.1-0{number}" for number in range(1, 8)])
 def test_the_first_list_has_six_fields() -> None:
     assert signature_input(V1, make_packet()) == b"".join(COMMON)
 
 
+@pytest.mark.requirement("QB-3.1.7.1.4-07")
 @pytest.mark.requirement(*[f"MQ-2.5.2-{number:02}" for number in range(1, 17)])
 def test_the_second_list_has_fifteen_fields() -> None:
     assert signature_input(V2, make_packet()) == b"".join([*COMMON, *SHARED, DESTINATION])
 
 
+@pytest.mark.requirement("QB-3.1.7.1.4-08")
 @pytest.mark.requirement(*[f"MQ-2.5.3-{number:02}" for number in range(1, 19)])
 def test_the_third_list_has_sixteen_fields() -> None:
     packet = replace(make_packet(), multi_queue_format=several_destinations())
@@ -155,6 +161,7 @@ def signed(packet: UserMessage | None = None, **options: Any) -> UserMessage:
     return sign(packet, known.PAIR_1024, known.CERTIFICATE, ANNA, **options)
 
 
+@pytest.mark.requirement("MQ-2.2.20.6-44")
 @pytest.mark.requirement("QB-3.1.7.1.4-04", "QB-3.1.7.1.4-05", "MQ-2.2.19.3-34")
 def test_a_signature_is_that_of_openssl_back_to_front() -> None:
     packet = UserMessage.decode(signed().encode())
@@ -182,6 +189,49 @@ def test_a_receiver_finds_out_which_list_was_signed(
     assert found == {V1: 0x1, V2: 0x3}[version]  # what Flags.AS says
 
 
+@pytest.mark.requirement("MQ-2.2.20.6-39", "MQ-2.2.20.6-43")
+@pytest.mark.parametrize("algorithm", [HASH_SHA256, HASH_SHA512], ids=hex)
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [
+        pytest.param(V1, COMMON, marks=pytest.mark.requirement("MQ-2.2.20.6-40")),
+        pytest.param(
+            V2, [*COMMON, *SHARED, DESTINATION], marks=pytest.mark.requirement("MQ-2.2.20.6-41")
+        ),
+        pytest.param(
+            V3, [*COMMON, b"ext", *SHARED], marks=pytest.mark.requirement("MQ-2.2.20.6-42")
+        ),
+    ],
+)
+def test_users_and_queue_managers_sign_the_fields_of_the_version(
+    version: SignatureVersion, fields: list[bytes], algorithm: int
+) -> None:
+    by_user = signed(version=version, hash_algorithm=algorithm)
+    by_manager = sign_as_manager(
+        make_packet(), known.PAIR_1024, MANAGER, version=version, hash_algorithm=algorithm
+    )
+    for packet in (by_user, by_manager):
+        assert packet.security is not None
+        assert packet.properties.hash_algorithm == algorithm
+        signature = bytes(packet.security.signature)[::-1]
+        used = HASHES[algorithm]
+        assert rsa.verify(known.PAIR_1024.public, used, b"".join(fields), signature)
+
+
+@pytest.mark.requirement("DM-3.1.1.12-103", "DM-3.1.1.12-104")
+@pytest.mark.requirement("MQ-2.2.20.6-37", "MQ-2.2.20.6-40")
+def test_the_security_id_is_the_sid_of_a_user_or_the_guid_of_a_queue_manager() -> None:
+    by_user = signed(version=V1).security
+    by_manager = sign_as_manager(make_packet(), known.PAIR_1024, MANAGER, version=V1).security
+    assert by_user is not None
+    assert by_manager is not None
+    assert by_user.flags & SENDER_ID_TYPE == 1
+    assert by_user.security_id == ANNA.encode()
+    assert by_manager.flags & SENDER_ID_TYPE == 2
+    assert by_manager.security_id == MANAGER.bytes_le
+
+
+@pytest.mark.requirement("MQ-2.2.20.3-10")
 @pytest.mark.requirement("QB-3.1.7.1.4-02", "QB-3.1.7.1.4-03", "QB-3.1.5.8.3-06")
 @pytest.mark.parametrize("version", SignatureVersion)
 def test_a_message_to_several_queues_is_signed_beside_their_list(
@@ -192,7 +242,9 @@ def test_a_message_to_several_queues_is_signed_beside_their_list(
     assert packet.security is not None
     assert packet.multi_queue_format is not None
     assert packet.security.signature == b""
-    assert len(packet.multi_queue_format.signature.signature) == 128
+    signature = bytes(packet.multi_queue_format.signature.signature)[::-1]
+    third = b"".join([*COMMON, b"ext", LIST, *SHARED])
+    assert rsa.verify(known.PAIR_1024.public, HASHES[HASH_SHA512], third, signature)
     assert verify(packet) is V3
     assert verify(packet) == 0x5
     # each copy goes to another queue under the same signature

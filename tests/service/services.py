@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from falconmq import Message, aio
 from falconmq.manager.model import OutgoingQueue
 from falconmq.service.configuration import Configuration, ManagerSection
-from falconmq.service.daemon import Service, start_hosted_engine
+from falconmq.service.daemon import Service
+from falconmq.service.engine import start_hosted_engine
 from falconmq.store import MemoryStore
 from falconmq.transport.settings import PORT, TransportSettings
 

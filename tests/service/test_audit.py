@@ -18,7 +18,8 @@ from falconmq.manager.core import Settings
 from falconmq.service.access import Role
 from falconmq.service.access.administration import NAMES, action_of
 from falconmq.service.configuration import HttpSection
-from falconmq.service.daemon import Service, _reload_when_asked
+from falconmq.service.daemon import Service
+from falconmq.service.process import _reload_when_asked
 from falconmq.service.readiness import Readiness
 from falconmq.service.requests import audit
 from falconmq.service.requests.audit import AuditLog, Entry, Wanted

@@ -117,6 +117,29 @@ def test_a_full_file_is_read(loaded: Loader, tmp_path: Path) -> None:
     assert configuration.log_level == "debug"
 
 
+@pytest.mark.requirement("QB-3.1.1.3-25", "QB-3.1.2.3-01")
+@pytest.mark.requirement("QB-3.1.1.3-27", "QB-3.1.1.3-28", "QB-3.1.1.3-29", "QB-3.1.1.3-30")
+def test_what_the_file_says_of_time_and_of_nacks_holds_at_every_start(tmp_path: Path) -> None:
+    # given a file with other values than those by default
+    chosen = {
+        "resend_short": 31.0,
+        "resend_medium": 301.0,
+        "resend_long": 1801.0,
+        "resend_final": 21_601.0,
+        "try_connect_interval": 6.0,
+        "send_insecure_nacks": True,
+    }
+    lines = [f"{name} = {str(value).lower()}" for name, value in chosen.items()]
+    file = tmp_path / "falconmq.toml"
+    file.write_text("[transport]\n" + "\n".join(lines), "utf-8")
+    # when the service starts, and starts again, then it has them
+    for _ in range(2):
+        transport = load(file).transport
+        assert {name: getattr(transport, name) for name in chosen} == chosen
+    file.write_text("", "utf-8")
+    assert all(getattr(load(file).transport, name) != value for name, value in chosen.items())
+
+
 def test_routes_name_computers_by_id_or_by_name(loaded: Loader) -> None:
     configuration = loaded(
         f"""

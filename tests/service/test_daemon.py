@@ -18,9 +18,10 @@ import pytest
 
 import falconmq
 from falconmq import Message
-from falconmq.service import daemon
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection, load
-from falconmq.service.daemon import Service, local_names, serve
+from falconmq.service.daemon import Service
+from falconmq.service.engine import local_names
+from falconmq.service.process import _signals, serve
 from tests.embedded.helpers import GatedStore
 from tests.service.services import (
     ORDERS,
@@ -38,7 +39,7 @@ from tests.service.services import (
 PROGRAM = """
 import sys
 from falconmq.service.configuration import load
-from falconmq.service.daemon import run
+from falconmq.service.process import run
 sys.exit(run(load(data=sys.argv[1], bind=sys.argv[2], name="SALES01")))
 """
 
@@ -129,7 +130,7 @@ def test_a_second_signal_ends_the_daemon_at_once(
 
     async def main() -> None:
         stopping = asyncio.Event()
-        with daemon._signals(stopping, asyncio.Event()):
+        with _signals(stopping, asyncio.Event()):
             os.kill(os.getpid(), signal.SIGTERM)
             await stopping.wait()
             assert ended == []

@@ -13,7 +13,8 @@ from falconmq import Message
 from falconmq.manager.states import QueuePrivacy
 from falconmq.names import PathName
 from falconmq.service.configuration import Configuration, DeclaredQueue, load
-from falconmq.service.daemon import Service, serve
+from falconmq.service.daemon import Service
+from falconmq.service.process import serve
 from tests.embedded.helpers import GatedStore
 from tests.service.services import ORDERS, loopback, run, serving, until
 

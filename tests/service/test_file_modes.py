@@ -11,8 +11,9 @@ import pytest
 import falconmq
 from falconmq.service.access import Role, TokenError, TokenStore
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection, load
-from falconmq.service.daemon import Service, serve
+from falconmq.service.daemon import Service
 from falconmq.service.file_modes import FileModeError, check_files, find
+from falconmq.service.process import serve
 from falconmq.store.data_directory import SIDE_FILES
 from tests.cli.commands import InProcess
 from tests.service.services import loopback, run

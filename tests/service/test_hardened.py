@@ -12,7 +12,8 @@ import falconmq
 from falconmq import Message
 from falconmq.manager.states import OutgoingState
 from falconmq.service.configuration import Configuration, HttpSection, SecuritySection
-from falconmq.service.daemon import Service, _listening, _tell
+from falconmq.service.daemon import Service
+from falconmq.service.process import _listening, _tell
 from falconmq.service.reload import compare, merge
 from falconmq.transport.settings import PORT
 from tests.cli.commands import InProcess

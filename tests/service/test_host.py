@@ -13,10 +13,11 @@ import pytest
 from falconmq.errors import QueueError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.service import host as host_module
-from falconmq.service.daemon import start_hosted_engine
+from falconmq.service.engine import start_hosted_engine
 from falconmq.service.host import Host
 from falconmq.store import MemoryStore, WriteBatch
-from falconmq.transport.transport import Transport, Turn
+from falconmq.transport.transport import Transport
+from falconmq.transport.turns import Turn
 from tests.embedded.helpers import GatedStore
 from tests.service.services import configured, run, until
 

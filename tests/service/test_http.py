@@ -16,7 +16,8 @@ import pytest
 from falconmq.errors import FalconMQError
 from falconmq.service.access import Role, TokenStore
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection
-from falconmq.service.daemon import Service, serve
+from falconmq.service.daemon import Service
+from falconmq.service.process import serve
 from falconmq.service.tables import ConfigurationError
 from falconmq.service.troubles import store_troubles
 from falconmq.service.web.http import HttpServer

@@ -25,7 +25,8 @@ from falconmq.security.providers import ADVANCED, BASE, ENHANCED
 from falconmq.service.access import Role
 from falconmq.service.backup import Backup
 from falconmq.service.configuration import Configuration, HttpSection, ManagerSection
-from falconmq.service.daemon import Service, serve
+from falconmq.service.daemon import Service
+from falconmq.service.process import serve
 from falconmq.service.restore import restore
 from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory

@@ -13,11 +13,11 @@ import pytest
 
 from falconmq import Message, aio
 from falconmq.manager.events import EventKind, EventLog, MessageEvent
-from falconmq.service.daemon import allow_many_files
 from falconmq.service.observation import following, live
 from falconmq.service.observation.event_texts import encode_event
 from falconmq.service.observation.following import Follower
 from falconmq.service.observation.live import LINE_BYTES, LiveEvents, Reader, Wanted
+from falconmq.service.process import allow_many_files
 from tests.embedded.helpers import Background, threaded_engine
 from tests.service.observed import observed
 from tests.service.services import ORDERS, run, until

@@ -225,9 +225,9 @@ def test_the_directory_is_asked_beside_the_event_loop(
     assert isinstance(directory, CachedDirectory)
     ask, asked_by = directory._ask, list[threading.Thread]()
 
-    def watched(work: Any, refusal: Any) -> Any:
+    def watched(*asking: Any) -> Any:
         asked_by.append(threading.current_thread())
-        return ask(work, refusal)
+        return ask(*asking)
 
     monkeypatch.setattr(directory, "_ask", watched)
     api.post(queue_path(ELSEWHERE, "/messages"), {"messages": [{"text": "x"}]})

@@ -23,6 +23,7 @@ from falconmq.message import AuthenticationLevel, MessageClass
 from falconmq.names import PrivateFormatName
 from falconmq.serialization import to_user_message
 from falconmq.service.requests.record_columns import records_to_batch
+from falconmq.service.requests.records import Rows
 from falconmq.wire.user_message import UserMessage
 from tests.strategies.user_message import user_messages
 from tests.strategies.wire import u8, u16
@@ -100,7 +101,7 @@ def test_records_say_what_their_messages_say(
     records = [message.encode() for message, _, _ in given]
     lookup_ids = [lookup_id for _, lookup_id, _ in given]
     locked = [is_locked for _, _, is_locked in given]
-    made = records_to_batch(records, lookup_ids, QUEUE, locked=locked, columns=columns)
+    made = records_to_batch(Rows.of(records, lookup_ids), QUEUE, locked=locked, columns=columns)
     assert_same(made, expected(records, lookup_ids, locked, columns))
 
 
@@ -112,7 +113,7 @@ def test_a_dead_letter_shows_why_it_died() -> None:
         ).encode(),
         stored(Message(b"c", message_class=2)).encode(),
     ]
-    batch = records_to_batch(records, [1, 2, 3], QUEUE, columns=["message_class", "body"])
+    batch = records_to_batch(Rows.of(records, [1, 2, 3]), QUEUE, columns=["message_class", "body"])
     assert batch.column("message_class").to_pylist() == [
         "NORMAL",
         "NACK_Q_PURGED",
@@ -123,7 +124,8 @@ def test_a_dead_letter_shows_why_it_died() -> None:
 
 def test_arrival_is_told_to_the_millisecond() -> None:
     record = stored(Message(b"x"), arrival_time=1_700_000_000.123).encode()
-    [row] = records_to_batch([record], [1], QUEUE, columns=["arrived_at", "queue"]).to_pylist()
+    rows = Rows.of([record], [1])
+    [row] = records_to_batch(rows, QUEUE, columns=["arrived_at", "queue"]).to_pylist()
     assert (row["arrived_at"].timestamp(), row["arrived_at"].microsecond) == (
         1_700_000_000.123,
         123_000,
@@ -133,21 +135,21 @@ def test_arrival_is_told_to_the_millisecond() -> None:
 
 def test_a_lock_that_was_not_asked_for_is_not_known() -> None:
     record = stored(Message(b"x")).encode()
-    batch = records_to_batch([record], [1], QUEUE, columns=["locked"])
+    batch = records_to_batch(Rows.of([record], [1]), QUEUE, columns=["locked"])
     assert batch.column("locked").to_pylist() == [None]
 
 
 def test_a_path_that_is_no_text_is_shown_as_it_can_be() -> None:
     record = stored(Message(b"x"), dead_letter_queue="dead").encode()
     broken = record[:HEAD] + b"d\xffad" + record[HEAD + 4 :]
-    batch = records_to_batch([broken, record], [1, 2], QUEUE)
+    batch = records_to_batch(Rows.of([broken, record], [1, 2]), QUEUE)
     assert batch.column("dead_letter_queue").to_pylist() == ["d\ufffdad", "dead"]
     assert_same(batch, expected([broken, record], [1, 2]))
 
 
 def test_no_records_are_no_rows() -> None:
-    assert records_to_batch([], [], QUEUE).schema.equals(schema(), check_metadata=True)
-    assert records_to_batch([], [], QUEUE, columns=["body"]).num_rows == 0
+    assert records_to_batch(Rows.of([], []), QUEUE).schema.equals(schema(), check_metadata=True)
+    assert records_to_batch(Rows.of([], []), QUEUE, columns=["body"]).num_rows == 0
 
 
 GOOD = stored(Message(b"good"), dead_letter_queue="dead").encode()
@@ -173,7 +175,7 @@ def test_a_damaged_record_is_refused_as_its_decoder_refuses_it(damaged: bytes) -
     with pytest.raises(WireError) as told:
         StoredMessage.decode(damaged).decode_packet()
     with pytest.raises(WireError) as caught:
-        records_to_batch([GOOD, damaged, GOOD], [1, 2, 3], QUEUE)
+        records_to_batch(Rows.of([GOOD, damaged, GOOD], [1, 2, 3]), QUEUE)
     assert str(caught.value) == f"row 1: {told.value}"
 
 
@@ -191,7 +193,8 @@ def test_without_numpy_the_error_says_what_to_install() -> None:
         "sys.modules['numpy'] = None\n"
         "from falconmq.errors import FalconMQError\n"
         "from falconmq.service.requests.record_columns import records_to_batch\n"
-        "try:\n    records_to_batch([], [], '')\n"
+        "from falconmq.service.requests.records import Rows\n"
+        "try:\n    records_to_batch(Rows.of([], []), '')\n"
         "except FalconMQError as error:\n    print(error, error.hint)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -21,7 +21,8 @@ from falconmq import Message
 from falconmq.client import ControlClient
 from falconmq.errors import FalconMQError, ResourceError
 from falconmq.service.configuration import load
-from falconmq.service.daemon import Service, serve
+from falconmq.service.daemon import Service
+from falconmq.service.process import serve
 from falconmq.service.tables import ConfigurationError
 from tests.service.services import ORDERS, PATIENCE, loopback, run, until
 from tests.service.test_daemon import notifications, process
@@ -100,7 +101,7 @@ def test_what_can_be_applied_is_and_the_rest_waits_for_a_restart(file: Configure
             assert transport.try_connect_interval == 7
             assert service.transport.settings is transport
             assert logging.getLogger().level == logging.DEBUG
-            assert service.network.hosts == {"sales02": ("10.9.8.7",)}
+            assert service.network.resolver.hosts == {"sales02": ("10.9.8.7",)}
             assert service.transport.router.get_next_hops(BERLIN)[0].host_name == "10.1.0.4"
             # and what is not is still what it was
             assert transport.ping_port == 3527

@@ -163,6 +163,49 @@ def test_a_snapshot_can_be_read_by_another_thread(store: Store) -> None:
     assert len(read) == 1000
 
 
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_blocks_hold_what_a_scan_gives(store: Store, size: int) -> None:
+    count = 700 if size < 1000 else 60
+    store.commit([puts("messages", {number(n): b"%d" % n * (size // 3) for n in range(count)})])
+    for first, last in ((0, count), (1, count - 1), (20, 21), (5, 5), (count, count + 9)):
+        start, stop = number(first), number(last)
+        with store.snapshot() as snapshot:
+            blocks = list(snapshot.blocks("messages", start, stop))
+            scanned = list(snapshot.scan("messages", start, stop))
+        found = [pair for block in blocks for pair in zip(block.keys, block.values(), strict=True)]
+        assert found == scanned
+        assert all(len(block.keys) and len(block.data) < 8 << 20 for block in blocks)
+
+
+def test_neighbours_are_given_up_to_the_first_that_is_missing(store: Store) -> None:
+    prefix = b"queue 17"
+    first = (1 << 32) - 300  # the last bytes of the numbers begin anew twice
+    values = {first + n: b"%d" % n * (n % 7 + 1) for n in range(700)}
+    del values[first + 600]
+    records = {prefix + n.to_bytes(8, "big"): value for n, value in values.items()}
+    store.commit([puts("messages", records), puts("messages", {b"queue 18" + bytes(8): b"other"})])
+
+    def read(begin: int, count: int) -> list[bytes]:
+        with store.snapshot() as snapshot:
+            blocks = snapshot.neighbours("messages", prefix, begin, count)
+            return [value for block in blocks for value in block.values()]
+
+    wanted = list(values.values())
+    assert read(first, 500) == wanted[:500]
+    assert read(first + 3, 2) == wanted[3:5]
+    assert read(first + 250, 100) == wanted[250:350]
+    assert read(first + 601, 99) == wanted[600:]
+    assert read(first + 600, 5) == []
+    found = read(first, 700)  # it may end before the hole, for a block is whole or not there
+    assert found == wanted[: len(found)]
+    assert 300 < len(found) <= 600
+    beyond = read(first + 601, 200)
+    assert beyond == wanted[600 : 600 + len(beyond)]
+    with store.snapshot() as snapshot:
+        assert list(snapshot.neighbours("nobody", prefix, first, 5)) == []
+        assert list(snapshot.blocks("nobody", b"", b"z")) == []
+
+
 def test_a_closed_snapshot_says_so(store: Store) -> None:
     store.commit([puts("messages", {number(n): b"v" for n in range(1000)})])
     with store.snapshot() as snapshot:
@@ -174,6 +217,10 @@ def test_a_closed_snapshot_says_so(store: Store) -> None:
         list(scan)
     with pytest.raises(StoreError, match="snapshot is closed"):
         list(snapshot.scan("messages"))
+    with pytest.raises(StoreError, match="snapshot is closed"):
+        list(snapshot.blocks("messages", b"", b"z"))
+    with pytest.raises(StoreError, match="snapshot is closed"):
+        list(snapshot.neighbours("messages", b"", 0, 9))
 
 
 def test_readers_in_other_threads_see_whole_commits_only(store: Store) -> None:

@@ -232,6 +232,11 @@ def test_a_changed_value_is_reported_whoever_reads_it(tmp_path: Path, size: int)
                 snapshot.get("messages", number(5))
             with pytest.raises(StoreError, match=problem):
                 list(snapshot.scan("messages"))
+            with pytest.raises(StoreError, match=problem):
+                list(snapshot.blocks("messages", number(0), number(9)))
+            assert list(snapshot.neighbours("messages", b"", 5, 1)) == []
+            (whole,) = snapshot.neighbours("messages", b"", 0, 5)
+            assert whole.values() == [b"a" * size] * 5
         assert [line.split(": ", 1)[1] for line in store.verify()] == [problem.split(": ", 1)[1]]
 
 
@@ -242,6 +247,14 @@ def test_a_value_under_another_key_is_reported(tmp_path: Path) -> None:
     data_file.write_bytes(data_file.read_bytes().replace(b"key two", b"key twp"))
     with open_data_directory(tmp_path) as store, pytest.raises(StoreError, match="has changed"):
         list(store.scan("messages"))
+
+
+def test_a_value_under_another_number_is_not_taken_for_a_neighbour(tmp_path: Path) -> None:
+    with open_data_directory(tmp_path) as store:
+        store.commit([messages(0, 9)])
+        store.commit([deletes("messages", [number(4)])])
+        with store.snapshot() as snapshot:
+            assert list(snapshot.neighbours("messages", b"", 2, 5)) == []
 
 
 def test_the_file_does_not_grow_while_messages_come_and_go(tmp_path: Path) -> None:

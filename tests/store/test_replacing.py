@@ -18,7 +18,7 @@ from falconmq.store import (
     check_data_directory,
     open_data_directory,
 )
-from falconmq.store.data_directory import replace_data
+from falconmq.store.replacing import replace_data
 from tests.store.helpers import deletes, number, puts
 
 

@@ -38,7 +38,8 @@ from falconmq.transport.peers import Peer
 from falconmq.transport.routing import StaticRouter
 from falconmq.transport.session import Session
 from falconmq.transport.settings import TransportSettings
-from falconmq.transport.transport import Transport, Turn
+from falconmq.transport.transport import Transport
+from falconmq.transport.turns import Turn
 from falconmq.wire.packet import decode_packet
 from falconmq.wire.reader import Buffer
 from falconmq.wire.splitter import PacketSplitter

@@ -59,6 +59,9 @@ class LiveRouter:
     def is_foreign(self, queue_manager: UUID) -> bool:
         return self._now().is_foreign(queue_manager)
 
+    def is_asked(self, name: Any) -> bool:
+        return self._now().is_asked(name)
+
     def _now(self) -> StaticRouter:
         return StaticRouter(self._estate.hosts, self._estate.routes)
 

@@ -21,10 +21,10 @@ PURGED: Final = MessageClass.NACK_Q_PURGED
 # What is asked; what is told when the message is read, when it is refused, when it is purged.
 KINDS: Final = {
     0x00: ("DM-3.1.1.12-74", [], [], []),
-    0x01: ("DM-3.1.1.12-75", [REACHED], [], [REACHED]),
-    0x02: ("DM-3.1.1.12-76", [RECEIVED], [], []),
-    0x04: ("DM-3.1.1.12-79", [], [REFUSED], []),
-    0x08: ("DM-3.1.1.12-78", [], [], [PURGED]),
+    0x01: ("DM-3.1.1.12-75 MQ-2.2.19.3-03", [REACHED], [], [REACHED]),
+    0x02: ("DM-3.1.1.12-76 MQ-2.2.19.3-04", [RECEIVED], [], []),
+    0x04: ("DM-3.1.1.12-79 MQ-2.2.19.3-05", [], [REFUSED], []),
+    0x08: ("DM-3.1.1.12-78 MQ-2.2.19.3-06", [], [], [PURGED]),
     0x05: ("DM-3.1.1.12-80", [REACHED], [REFUSED], [REACHED]),
     0x0C: ("DM-3.1.1.12-81", [], [REFUSED], [PURGED]),
     0x0E: ("DM-3.1.1.12-82", [RECEIVED], [REFUSED], [PURGED]),
@@ -65,8 +65,8 @@ def _purge(node: Node, queue: Queue) -> None:
 @pytest.mark.parametrize(
     ("asked", "read_", "refused", "purged"),
     [
-        pytest.param(asked, *told, marks=pytest.mark.requirement(row), id=f"{asked:#04x}")
-        for asked, (row, *told) in KINDS.items()
+        pytest.param(asked, *told, marks=pytest.mark.requirement(*rows.split()), id=f"{asked:#04x}")
+        for asked, (rows, *told) in KINDS.items()
     ],
 )
 def test_a_sender_hears_what_it_asked_for_and_nothing_else(

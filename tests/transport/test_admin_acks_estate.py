@@ -10,7 +10,7 @@ import pytest
 
 from falconmq.manager.model import Queue
 from falconmq.manager.queues import delete_queue, purge_queue
-from falconmq.manager.storing import message_position_deleted
+from falconmq.manager.removing import message_position_deleted
 from falconmq.message import INFINITE, Acknowledge, Delivery, Journal
 from falconmq.serialization import from_user_message
 from falconmq.wire.message_class import MessageClass

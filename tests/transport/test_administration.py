@@ -333,6 +333,7 @@ def test_the_class_of_the_acknowledgement_says_what_became_of_the_message(
     assert only_packet(core, FAR_QUEUE).properties.message_class == number
 
 
+@pytest.mark.requirement("QB-5.1-01")
 @pytest.mark.requirement("QB-3.1.7.15-04", "QB-3.1.1.3-24", "QB-3.1.1.3-26")
 @pytest.mark.parametrize("number", [0x8000, 0x8004, 0x8006, 0x8007, 0x800B])
 def test_by_default_no_stranger_learns_what_is_there_and_what_is_allowed(number: int) -> None:
@@ -395,6 +396,7 @@ def test_messages_to_the_queue_managers_own_queues_are_not_acknowledged(destinat
 # What it says
 
 
+@pytest.mark.requirement("MQ-2.2.19.3-17")
 @pytest.mark.requirement("QB-3.1.7.15-28")
 def test_the_correlation_identifier_names_the_message() -> None:
     core = make_core()
@@ -452,6 +454,7 @@ def test_a_destination_that_cannot_be_answered_to_is_left_out() -> None:
     assert only_message(core, FAR_QUEUE).response_queue is None
 
 
+@pytest.mark.requirement("QB-1.3.5.2-02")
 @pytest.mark.requirement("QB-3.1.7.15-33", "QB-3.1.7.2.1-01")
 @pytest.mark.parametrize("recoverable", [True, False])
 def test_the_acknowledgement_is_as_durable_as_the_message(recoverable: bool) -> None:

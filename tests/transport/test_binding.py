@@ -15,7 +15,7 @@ from falconmq.manager.states import ConnectionStatus
 from falconmq.service import host as host_module
 from falconmq.service.configuration import Configuration
 from falconmq.service.daemon import Service
-from falconmq.transport import binding
+from falconmq.transport import binding, links
 from falconmq.transport.session import SessionState
 from falconmq.transport.settings import PING_PORT, PORT
 from falconmq.transport.socket_errors import ListenError, cannot_listen, connection_failure
@@ -63,6 +63,7 @@ def tries(service: Service) -> list[ConnectionStatus]:
     return [attempt.status for queue in outgoing(service) for attempt in queue.connection_history]
 
 
+@pytest.mark.requirement("QB-1.9-01")
 @pytest.mark.requirement("QB-2.1.1-04", "QB-2.1.1-05", "QB-2.1.1-07")
 def test_a_message_goes_over_tcp_to_port_1801() -> None:
     async def main() -> None:
@@ -148,6 +149,7 @@ def _caller(address: str) -> socket.socket:
     return caller
 
 
+@pytest.mark.requirement("DM-3.1.1.3-24", "DM-3.1.1.3-31")
 @pytest.mark.parametrize(
     ("code", "status"),
     [
@@ -299,7 +301,7 @@ def test_peers_are_not_read_from_while_the_disk_is_behind(monkeypatch: pytest.Mo
 def test_a_peer_that_does_not_read_cannot_keep_a_closed_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(binding, "CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr(links, "CLOSING_SECONDS", 0.05)
 
     async def main() -> None:
         async with serving() as service:

@@ -13,7 +13,6 @@ from falconmq.names import DirectFormatName, PrivateFormatName, SingleFormatName
 from falconmq.transport import peers
 from falconmq.transport.routing import Destination, NextHopName
 from falconmq.transport.session import SessionState
-from falconmq.transport.settings import TransportSettings
 from falconmq.wire.establish_connection import EstablishConnection
 from falconmq.wire.guid import NULL_GUID
 from tests.transport.estate import Estate, Node, bodies, direct
@@ -23,7 +22,7 @@ IN_PROCESS = ConnectionStatus.IN_PROCESS
 ANSWERED = ConnectionStatus.ESTABLISH_PACKET_RECEIVED
 ESTABLISHED = ConnectionStatus.ESTABLISHED
 REFUSED = ConnectionStatus.CONNECTION_REFUSED
-RETRY = TransportSettings().try_connect_interval
+RETRY = 5.0  # seconds; TryConnectInterval
 
 
 class Ways:
@@ -51,6 +50,9 @@ class Ways:
     def is_foreign(self, queue_manager: UUID) -> bool:
         return False
 
+    def is_asked(self, name: SingleFormatName) -> bool:
+        return False
+
 
 FAR = str(PrivateFormatName(UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8"), 7))
 
@@ -76,6 +78,15 @@ def request_of(node: Node) -> EstablishConnection:
 # The way to an open session
 
 
+@pytest.mark.requirement(
+    "DM-3.1.1.3-07",
+    "DM-3.1.1.3-10",
+    "DM-3.1.1.3-11",
+    "DM-3.1.1.3-15",
+    "DM-3.1.1.3-18",
+    "DM-3.1.1.3-19",
+    "DM-3.1.1.3-20",
+)
 @pytest.mark.requirement("QB-3.1.7.12-05", "QB-3.1.5.2.3-12", "QB-3.1.5.2.3-14")
 @pytest.mark.requirement("QB-3.1.5.3.2-13", "QB-3.1.5.4.2-06", "QB-3.1.5.4.2-07")
 def test_history_and_state_of_the_queue_tell_every_step_of_the_opening() -> None:
@@ -194,6 +205,7 @@ def test_names_are_resolved_for_each_session_and_not_for_each_message() -> None:
 # Nobody knows the way
 
 
+@pytest.mark.requirement("DM-3.1.1.3-12", "DM-3.1.1.3-30")
 @pytest.mark.requirement("QB-3.1.5.2.1-04", "QB-3.1.5.2.1-05", "QB-3.1.5.2-03", "QB-3.1.5.2-05")
 def test_queue_that_nobody_knows_is_asked_for_again_after_a_while() -> None:
     estate, here, there = given_two()
@@ -236,6 +248,7 @@ def test_queue_manager_without_next_hops_is_tried_again_after_a_while() -> None:
     assert state_of(queue) is OutgoingState.CONNECTED
 
 
+@pytest.mark.requirement("DM-3.1.1.3-13")
 @pytest.mark.requirement("QB-3.1.5.2.1-04", "QB-3.1.5.2.1-08")
 def test_queue_on_hold_stays_on_hold_and_is_not_tried_again() -> None:
     estate, here, _ = given_two()
@@ -250,6 +263,7 @@ def test_queue_on_hold_stays_on_hold_and_is_not_tried_again() -> None:
     assert len(ways.asked) == asked
 
 
+@pytest.mark.requirement("DM-3.1.1.3-26")
 @pytest.mark.requirement("QB-3.1.5.2-03", "QB-3.1.5.2-05")
 def test_name_without_an_address_is_a_failure_of_its_own_kind() -> None:
     estate, here, _ = given_two()
@@ -268,6 +282,14 @@ def test_name_without_an_address_is_a_failure_of_its_own_kind() -> None:
 # Nobody answers
 
 
+@pytest.mark.requirement(
+    "DM-3.1.1.3-08",
+    "DM-3.1.1.3-29",
+    "DM-3.1.1.3-32",
+    "DM-3.1.1.3-33",
+    "DM-3.1.1.3-34",
+)
+@pytest.mark.requirement("QB-3.1.2.3-01")
 @pytest.mark.requirement("QB-3.1.5.2-03", "QB-3.1.5.2-05", "QB-3.1.6.1-02")
 def test_refused_connection_is_written_down_and_tried_again_from_the_start() -> None:
     estate, here, there = given_two()
@@ -292,6 +314,7 @@ def test_refused_connection_is_written_down_and_tried_again_from_the_start() -> 
     assert bodies(orders) == [b"one"]
 
 
+@pytest.mark.requirement("DM-3.1.1.3-21")
 @pytest.mark.requirement("QB-3.1.5.2-04", "QB-3.1.5.2-05")
 def test_failure_of_an_unknown_kind_is_an_unknown_failure_with_a_status() -> None:
     # given a host that cannot name what went wrong
@@ -392,6 +415,7 @@ def test_peer_that_never_answers_is_given_up_after_a_minute_and_tried_at_its_nex
     assert here.lookups == ["SALES02"]
 
 
+@pytest.mark.requirement("DM-3.1.1.3-09")
 @pytest.mark.requirement("QB-3.1.5.9-02", "QB-3.1.5.9-06")
 def test_queue_passes_through_disconnecting(monkeypatch: pytest.MonkeyPatch) -> None:
     estate, here, there = given_two()

@@ -60,6 +60,7 @@ def test_peer_is_pinged_at_its_address_and_then_connected() -> None:
     assert not request.operating_system & SESSION_NOT_PINGED
 
 
+@pytest.mark.requirement("DM-3.1.1.3-22")
 @pytest.mark.requirement("QB-3.1.5.2.2-04", "QB-3.1.5.2.2-05", "QB-3.1.6.1-04")
 def test_refused_ping_is_a_failure_and_the_retry_connects_without_one() -> None:
     estate, here, there = given_two(sessions_max=0)

@@ -172,3 +172,22 @@ def test_host_that_was_moved_to_an_open_session_does_not_retry_as_well() -> None
     estate.advance(20.0)
     assert here.transport.sessions == [session]
     assert len(here.lines) == 1
+
+
+def test_what_waits_for_a_direct_name_does_not_go_over_a_session_that_is_none() -> None:
+    # given a message to a direct name that waits for a host that refuses
+    estate, here, there = given_two()
+    orders, answers = here.queue("orders"), there.queue("answers")
+    estate.refusing.add(there.address)
+    here.send(direct(there, "answers"), b"waits")
+    estate.settle()
+    # when the host itself connects, by our identifier
+    there.send(here.private_name(orders), b"question")
+    estate.settle()
+    assert bodies(orders) == [b"question"]
+    # then that session is not for it: it has one of its own as soon as it can be had
+    assert bodies(answers) == []
+    estate.refusing.clear()
+    estate.advance(20.0)
+    assert bodies(answers) == [b"waits"]
+    assert [session.is_direct for session in here.transport.sessions] == [False, True]

@@ -55,6 +55,7 @@ def test_a_number_less_than_half_the_circle_ahead_is_ahead(
 # What we received
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-06", "MQ-2.2.20.4-08", "MQ-2.2.20.4-09", "MQ-2.2.20.4-11")
 @pytest.mark.requirement("QB-A23-01", "QB-3.1.1.6.1-01")
 def test_express_and_recoverable_messages_are_numbered_apart() -> None:
     # given the worked example: E, R, R, E, R
@@ -67,12 +68,14 @@ def test_express_and_recoverable_messages_are_numbered_apart() -> None:
     assert messages.acknowledge() == (6, 0, 0)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-09")
 @pytest.mark.requirement("QB-3.1.1.6.1-04", "QB-A23-01", "QB-MQMQ2.2.20.4-08")
 def test_without_recoverable_messages_both_fields_are_zero() -> None:
     assert ReceivedMessages().acknowledge() == (0, 0, 0)
     assert received(False, False).acknowledge() == (2, 0, 0)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-08")
 @pytest.mark.requirement("QB-A24-01")
 def test_each_bit_is_told_once() -> None:
     messages = received(True, True)
@@ -83,6 +86,7 @@ def test_each_bit_is_told_once() -> None:
     assert messages.acknowledge() == (3, 3, 0b1)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-08", "MQ-2.2.20.4-11")
 def test_a_message_is_not_acknowledged_before_it_is_settled() -> None:
     # given two messages of which one is on disk
     messages = ReceivedMessages()
@@ -110,6 +114,7 @@ def test_settling_stops_when_32_bits_are_in_use() -> None:
     assert messages.acknowledge() == (40, 33, 0xFF)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-22")
 @pytest.mark.requirement("QB-A28-01", "QB-A23-01")
 def test_what_is_acknowledged_wraps_at_65536() -> None:
     # given 65534 recoverable messages, acknowledged one by one
@@ -126,6 +131,7 @@ def test_what_is_acknowledged_wraps_at_65536() -> None:
     assert messages.acknowledge() == (2, 65535, 0b1111)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-22")
 @pytest.mark.requirement("QB-A23-01", "QB-A28-01")
 def test_the_first_recoverable_number_may_be_a_wrapped_zero() -> None:
     messages = ReceivedMessages()
@@ -138,6 +144,7 @@ def test_the_first_recoverable_number_may_be_a_wrapped_zero() -> None:
     assert messages.acknowledge() == (0, 0, 0b1)
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-02")
 @pytest.mark.requirement("QB-3.1.5.5.5-01", "QB-3.1.5.5.5-02")
 @pytest.mark.parametrize(
     ("sent", "recoverable_sent", "problem"),
@@ -161,6 +168,7 @@ def test_the_peers_counts_are_checked_against_what_came(
 # What we sent
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-06")
 @pytest.mark.requirement("QB-3.1.5.5.1-01", "QB-3.1.5.5.1-02", "QB-A29-01")
 def test_an_acknowledgement_covers_all_numbers_up_to_it() -> None:
     window = SendWindow(64)
@@ -174,6 +182,7 @@ def test_an_acknowledgement_covers_all_numbers_up_to_it() -> None:
     assert window.acknowledge(header(5)) == ([4, 5], [])
 
 
+@pytest.mark.requirement("QB-MQMQ2.2.20.4-07")
 @pytest.mark.requirement("QB-3.1.5.5.3-02")
 def test_a_recoverable_message_is_stored_when_its_bit_says_so() -> None:
     window = window_with(5)

@@ -525,12 +525,27 @@ def test_a_session_that_lives_long_does_not_gather_timers() -> None:
 
 def test_invented_identifiers_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     # given a peer with a new identifier for each session
-    monkeypatch.setattr("falconmq.transport.transport._MANAGERS_MAX", 100)
+    monkeypatch.setattr("falconmq.transport.addresses._MANAGERS_MAX", 100)
     node = routed_estate().node("B", 2)
     for number in range(1, 300):
         RawPeer(node, guid=number.to_bytes(16, "big")).open().hang_up()
     # then not all of them are remembered
     assert len(node.transport.addresses) == 100
+
+
+def test_invented_names_of_our_host_do_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # given a peer that has a new name for us in each message
+    monkeypatch.setattr("falconmq.transport.receiving._NAMES_MAX", 100)
+    node = routed_estate().node("B", 2)
+    queue = node.queue("orders")
+    peer = RawPeer(node).open()
+    for number in range(250):
+        peer.send(rf"OS:host{number}\private$\orders")
+    # then all of them arrive, and not all names are remembered
+    assert len(queue.positions) == 250
+    assert len(node.transport.known_names) <= 100
 
 
 # Whom we call

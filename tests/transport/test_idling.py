@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from falconmq.message import Delivery
+from falconmq.transport import incoming_streams
 from falconmq.transport.settings import TransportSettings
 from tests.transport.estate import Estate, bodies, direct
 from tests.transport.raw_peer import RawPeer, routed_estate
@@ -74,3 +77,17 @@ def test_streams_of_invented_senders_whose_messages_are_not_taken_cost_no_disk()
     assert len(orders.incoming_transfers) == 1000
     assert list(node.store.scan("incoming_streams")) == []
     assert bodies(orders) == []
+
+
+def test_a_stream_that_nobody_uses_any_more_is_forgotten_within_the_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(incoming_streams, "UNUSED_SECONDS_MAX", 2 * HOUR)
+    estate = Estate()
+    here, there = estate.node("A", 1), estate.node("B", 2)
+    orders = there.queue("orders", transactional=True)
+    here.send_transaction(direct(there, "orders"), b"1")
+    estate.advance(2 * HOUR)
+    assert len(orders.incoming_transfers) == 1
+    estate.advance(HOUR)
+    assert orders.incoming_transfers == []

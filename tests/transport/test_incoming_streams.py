@@ -142,6 +142,7 @@ def test_only_an_accepted_message_moves_the_stream() -> None:
     assert (stream.tx_sequence_id, stream.tx_sequence_number) == (S2, 1)
 
 
+@pytest.mark.requirement("DM-3.1.1.5-06", "DM-3.1.1.5-07")
 @pytest.mark.requirement("QB-3.1.5.8.6-07", "QB-3.1.5.8.6-08", "QB-3.1.5.8.6-09")
 def test_rejects_are_counted_until_a_message_is_accepted() -> None:
     core = make_core()
@@ -170,6 +171,13 @@ def test_the_reject_count_stops_at_its_32_bits() -> None:
     assert stream.reject_count == 0xFFFFFFFF
 
 
+@pytest.mark.requirement(
+    "DM-3.1.1.2-38",
+    "DM-3.1.1.5-02",
+    "DM-3.1.1.5-03",
+    "DM-3.1.1.5-04",
+    "DM-3.1.1.5-05",
+)
 @pytest.mark.requirement(
     "QB-3.1.5.8.8-09",
     "QB-3.1.5.8.8-10",

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.journaling import dead_letter
 from falconmq.manager.model import Queue
+from falconmq.manager.moving import move_message
 from falconmq.manager.queues import delete_queue, open_queue, open_subqueue, purge_queue
 from falconmq.manager.reading import dequeue_message
 from falconmq.manager.record import StoredMessage
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import AccessType, EnqueueStatus
-from falconmq.manager.storing import (
-    dead_letter,
-    enqueue_message,
-    message_position_deleted,
-    move_message,
-)
+from falconmq.manager.storing import enqueue_message
 from falconmq.message import Acknowledge, Journal
 from falconmq.names import parse_format_name
 from falconmq.transport.leaving import message_left

@@ -76,6 +76,32 @@ def test_the_order_is_that_of_the_commits() -> None:
     assert bodies(orders) == [b"soon", b"late"]
 
 
+def test_a_message_that_gets_a_new_place_at_the_start_still_expires() -> None:
+    # given two transactions without a transport; the one that began first commits last
+    estate, here, there, name = given_two()
+    there.queue("orders", transactional=True)
+    estate.refusing.add(there.address)
+
+    def interleave() -> None:
+        queue = open_queue(here.core, parse_format_name(name), AccessType.SEND).queue
+        assert queue is not None
+        first, second = create_transaction(here.core), create_transaction(here.core)
+        late = here.build(name, b"late", transactional=True, time_to_be_received=30)
+        enqueue_message(here.core, queue, late, first)
+        enqueue_message(here.core, queue, here.build(name, b"soon", transactional=True), second)
+        commit_transaction(here.core, second.identifier)
+        commit_transaction(here.core, first.identifier)
+
+    without_transport(here, interleave)
+    # when the service starts with these data, and reaches nobody for longer than it may wait
+    here.restart()
+    estate.advance(20.0)
+    assert len(here.outgoing(name).positions) == 2
+    estate.advance(20.0)
+    # then it is gone, from its new place
+    assert len(here.outgoing(name).positions) == 1
+
+
 def test_nothing_is_sent_before_its_number_is_durable() -> None:
     # given a message without a number, and a disk that takes its time
     estate, here, there, name = given_two()

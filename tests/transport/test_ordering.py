@@ -232,6 +232,7 @@ def test_one_order_ack_covers_what_comes_close_together() -> None:
     assert acked(peer) == [5]
 
 
+@pytest.mark.requirement("QB-3.1.3.2-29")
 @pytest.mark.requirement("QB-3.1.1.6.2-04", "QB-3.1.2.7-02", "QB-3.1.5.8.6-02", "QB-3.1.6.9-02")
 def test_a_steady_flow_is_acknowledged_every_ten_seconds() -> None:
     """The guide's scenario 26, second half."""

@@ -260,6 +260,21 @@ def test_progress_brings_the_first_wait_back_and_a_repeated_ack_does_not() -> No
 
 
 @pytest.mark.requirement(
+    "DM-3.1.1.4-02",
+    "DM-3.1.1.4-06",
+    "DM-3.1.1.4-07",
+    "DM-3.1.1.4-08",
+    "DM-3.1.1.4-09",
+    "DM-3.1.1.4-10",
+    "DM-3.1.1.4-11",
+    "DM-3.1.1.4-12",
+    "DM-3.1.1.4-14",
+    "DM-3.1.1.4-15",
+    "QB-3.1.1.3.1.1-01",
+    "QB-3.1.1.3.1.1-05",
+    "QB-3.1.1.3.1.1-06",
+)
+@pytest.mark.requirement(
     "QB-3.1.5.6-11",
     "QB-3.1.5.6-12",
     "QB-3.1.5.6-13",

@@ -29,6 +29,7 @@ def answered(request: bytes, *, refused: bool = False) -> bytes:
 # The side that asks
 
 
+@pytest.mark.requirement("QB-3.1.3.2-34")
 @pytest.mark.requirement("QB-3.1.7.6-02", "QB-3.1.7.6-03", "QB-3.1.1.3-23", "QB-A46-01")
 @pytest.mark.requirement("QB-2.2.7-06", "QB-2.2.7-11", "QB-2.2.7-14")
 def test_each_request_has_a_cookie_of_its_own_counted_from_the_start() -> None:

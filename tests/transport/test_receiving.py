@@ -443,6 +443,7 @@ def test_without_an_administration_queue_all_flags_mean_nothing() -> None:
 # Expiry
 
 
+@pytest.mark.requirement("MQ-2.2.19.1-39")
 @pytest.mark.requirement(
     "QB-A14-01",
     "QB-3.1.5.8-02",

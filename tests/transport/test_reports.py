@@ -81,6 +81,7 @@ def report_on(packet: UserMessage, next_hop: str | None = None) -> Message:
 # Whether
 
 
+@pytest.mark.requirement("MQ-2.2.20.8-11")
 @pytest.mark.requirement("QB-3.1.5.8.9-01", "QB-3.1.7.1.7-01", "QB-3.1.5.8.9-12", "QB-3.1.5.8.9-14")
 @both_sides
 def test_a_message_that_is_traced_is_reported(next_hop: str | None) -> None:
@@ -95,6 +96,7 @@ def test_a_message_that_is_traced_is_reported(next_hop: str | None) -> None:
     assert not core.outgoing
 
 
+@pytest.mark.requirement("MQ-2.2.20.8-11")
 @pytest.mark.requirement("QB-A47-01")
 @both_sides
 def test_reports_are_off_by_default(next_hop: str | None) -> None:

@@ -87,6 +87,8 @@ def pair(settings: dict[str, Any] | None = None, **properties: Any) -> Pair:
     return Pair(a, b, b.queue("orders", **properties), registry)
 
 
+@pytest.mark.requirement("MQ-2.2.20.6-38")
+@pytest.mark.requirement("MQ-2.2.20.6-11")
 @pytest.mark.requirement(
     "QB-3.1.7.1.5-01",
     "QB-3.1.7.1.5-03",
@@ -339,6 +341,7 @@ def test_peers_that_know_weak_ciphers_only_get_nothing_unless_the_administrator_
     assert len(opened) == {BASE: 5, ENHANCED: 16}[provider]  # 40 and 128 bits
 
 
+@pytest.mark.requirement("QB-3.1.7.1.5-07", "QB-3.1.7.1.5-09")
 @pytest.mark.requirement("QB-3.1.7.1.5-11")
 @pytest.mark.parametrize(
     ("level", "provider"),

@@ -193,6 +193,7 @@ def test_express_and_recoverable_messages_of_one_queue_leave_each_in_their_own_w
     assert bodies(here.outgoing(name)) == []
 
 
+@pytest.mark.requirement("MQ-2.2.19.2-28")
 @pytest.mark.requirement("QB-3.1.5.5.4-01")
 def test_acknowledged_message_is_journaled_once_if_its_sender_asked_for_it() -> None:
     _, here, name, peer = given_played_peer()

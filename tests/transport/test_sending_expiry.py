@@ -44,6 +44,7 @@ def count(node: Node, name: str) -> int:
 # While it waits
 
 
+@pytest.mark.requirement("MQ-2.2.19.2-25")
 @pytest.mark.requirement("QB-3.1.7.1.2-03", "QB-3.1.7.1.2-04", "QB-3.1.7.1.2-06")
 @pytest.mark.requirement("QB-3.1.1.1.1.3-02", "DM-3.1.1.12-77")
 def test_message_that_waits_too_long_is_dead_lettered_and_its_sender_hears_of_it() -> None:
@@ -77,6 +78,7 @@ def test_expired_message_leaves_in_silence_if_its_sender_asked_for_nothing() -> 
     assert bodies(here.core.dead_letter) == []
 
 
+@pytest.mark.requirement("MQ-2.2.19.2-25")
 @pytest.mark.requirement("QB-3.1.7.1.2-05", "QB-3.1.1.1.1.7-02")
 @pytest.mark.parametrize("has_own_queue", [False, True])
 def test_expired_transactional_message_goes_to_the_dead_letter_queue_of_its_kind(
@@ -122,6 +124,7 @@ def test_message_that_nobody_could_read_in_time_any_more_is_not_sent() -> None:
 # At the moment of sending
 
 
+@pytest.mark.requirement("MQ-2.2.19.1-38")
 @pytest.mark.requirement("QB-3.1.7.1.2-01", "QB-3.1.7.1.2-02", "QB-3.1.7.1.2-03", "QB-3.1.7.1-05")
 @pytest.mark.requirement("QB-A44-01")
 @pytest.mark.parametrize("limit", ["time_to_reach_queue", "time_to_be_received"])

@@ -37,6 +37,7 @@ WIDE = TransportSettings(window_size=200)
 WIDE_PARAMETERS = ConnectionParameters(500, 20_000, 200)
 
 
+@pytest.mark.requirement("QB-3.1.1.7.2-02")
 @pytest.mark.requirement(
     "QB-3.1.5.8.2-02",
     "QB-3.1.5.8.2-03",
@@ -329,6 +330,7 @@ def test_counts_that_differ_close_the_session(
     assert close_reason(session) == reason
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-14")
 @pytest.mark.requirement("QB-3.1.5.8.4-02", "QB-3.1.5.5.5-01", "QB-3.1.5.8.4-01")
 def test_a_message_with_a_wrong_count_is_delivered_before_the_session_closes() -> None:
     session = open_acceptor()
@@ -405,6 +407,7 @@ def test_a_peer_that_never_waits_is_stopped() -> None:
 # Pause
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-19")
 @pytest.mark.requirement(
     "QB-3.1.7.13-01",
     "QB-3.1.7.13-02",

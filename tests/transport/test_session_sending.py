@@ -47,6 +47,13 @@ def test_a_message_goes_out_as_it_is() -> None:
 
 
 @pytest.mark.requirement(
+    "MQ-2.2.20.4-02",
+    "MQ-2.2.20.4-03",
+    "MQ-2.2.20.4-04",
+    "MQ-2.2.20.4-13",
+    "MQ-2.2.20.4-16",
+)
+@pytest.mark.requirement(
     "QB-3.1.7.1.3-09",
     "QB-3.1.7.1.3-10",
     "QB-3.1.1.4-01",
@@ -97,6 +104,7 @@ def test_no_more_than_a_window_is_on_its_way() -> None:
     assert pump() == 0
 
 
+@pytest.mark.requirement("MQ-2.2.20.4-19")
 @pytest.mark.requirement("QB-A30-01")
 def test_a_shrunk_window_doubles_every_30_seconds() -> None:
     session = open_initiator()
@@ -376,6 +384,7 @@ def test_the_factor_of_direct_sessions_can_be_set() -> None:
 # The Session Cleanup Timer
 
 
+@pytest.mark.requirement("QB-3.1.1.7.2-01")
 @pytest.mark.requirement(
     "QB-3.1.6.2-01",
     "QB-3.1.2.2-01",

@@ -59,6 +59,7 @@ both_kinds = pytest.mark.parametrize("kind", ["order", "final"])
 # Where they go
 
 
+@pytest.mark.requirement("MQ-2.2.18.1.6-21")
 @pytest.mark.requirement("QB-3.1.7.17-37", "QB-A57-01", "QB-3.1.7.17-40")
 @pytest.mark.requirement("QB-2.2.4-06", "QB-2.2.4-07", "QB-2.2.5-07", "QB-2.2.5-08")
 @both_kinds

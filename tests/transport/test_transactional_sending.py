@@ -88,6 +88,7 @@ class Sender:
 # Numbers
 
 
+@pytest.mark.requirement("MQ-2.2.20.5-20", "MQ-2.2.20.5-22")
 @pytest.mark.requirement("QB-3.1.1.5-01", "QB-3.1.1.5-05", "QB-3.1.7.1.3-02", "QB-3.1.7.1.3-03")
 @pytest.mark.requirement("QB-3.1.7.1.3-04", "QB-3.1.7.1.3-06", "QB-3.1.1.3.1.2-04")
 @pytest.mark.requirement("DM-3.1.1.12-114", "DM-3.1.1.12-116", "DM-3.1.1.12-117")
@@ -192,6 +193,7 @@ def test_order_ack_is_remembered_over_a_restart() -> None:
     assert sender.positions == [b"2"]
 
 
+@pytest.mark.requirement("MQ-2.2.18.1.2-04")
 @pytest.mark.requirement("QB-3.1.5.6-10", "QB-3.1.1.5-03", "QB-3.1.1.5-04")
 def test_when_all_is_acknowledged_the_next_message_begins_another_sequence() -> None:
     sender = Sender()
@@ -345,6 +347,8 @@ def test_receiver_takes_what_comes_behind_a_hole() -> None:
     assert not len(here.outgoing(name).positions)
 
 
+@pytest.mark.requirement("QB-3.1.1.3.1.1-03", "QB-3.1.1.3.1.1-04")
+@pytest.mark.requirement("QB-3.1.1.3-27", "QB-3.1.1.3-28", "QB-3.1.1.3-29", "QB-3.1.1.3-30")
 @pytest.mark.requirement("QB-3.1.6.5-01", "QB-3.1.6.5-02", "QB-3.1.7.1.3-07", "QB-A36-01")
 def test_without_an_order_ack_everything_is_sent_again_in_growing_intervals() -> None:
     # given a receiver that takes the messages and never says so

@@ -187,6 +187,7 @@ def unknown_level(packet: UserMessage) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.requirement("MQ-2.2.19.3-29")
 @pytest.mark.requirement("QB-3.1.5.8.3-21", "QB-3.1.5.8.3-23")
 def test_a_privacy_level_that_nobody_knows_is_refused() -> None:
     on = scene()

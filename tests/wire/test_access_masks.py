@@ -42,6 +42,22 @@ def test_rights_have_the_values_of_the_specification(name: str, value: int) -> N
     assert getattr(access_masks, name) == value
 
 
+def shared_masks() -> Iterator[object]:
+    """The rows of MS-MQDMPR that list the rights of a kind, without the generic ones."""
+    for line in CATALOGUE.with_name("mqdmpr.tsv").read_text().splitlines():
+        row, *_, text = line.split("\t")
+        structure, colon, listed = text.partition(": ")
+        if colon and structure in KINDS:
+            values = {int(value, 16) for value in re.findall(r" (0x[0-9A-F]+)\b", listed)}
+            yield pytest.param(structure, values, marks=pytest.mark.requirement(row), id=structure)
+
+
+@pytest.mark.parametrize(("structure", "values"), list(shared_masks()))
+def test_both_documents_have_the_same_rights(structure: str, values: set[int]) -> None:
+    names = [name for _, owner, name, _ in ROWS if owner == structure and "GENERIC" not in name]
+    assert {getattr(access_masks, name) for name in names} == values
+
+
 def generic_rights() -> Iterator[object]:
     for row, structure, name, value in ROWS:
         if match := re.search("GENERIC_(READ|WRITE|ALL)$", name):

@@ -22,6 +22,7 @@ BYTES = bytes.fromhex("06020000 00a40000 52534131 20000000 01000100 a1b2c3d4")
 BLOB = PublicKeyBlob(modulus=0xD4C3B2A1, public_exponent=0x00010001)
 
 
+@pytest.mark.requirement("DM-3.1.3-30", "DM-3.1.3-31")
 @pytest.mark.requirement(
     "QB-2.4.1-01", "QB-2.4.1-02", "QB-2.4.1-03", "QB-2.4.1-04", "QB-2.4.1-05", "MQ-2.2.20.6-45"
 )

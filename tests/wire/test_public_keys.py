@@ -25,6 +25,7 @@ OTHER = PublicKey("C", 0x18, KEY_BLOB)
 BYTES = bytes.fromhex("5a000000 02000000") + KEY_BYTES + OTHER_BYTES
 
 
+@pytest.mark.requirement("DM-3.1.3-26", "DM-3.1.3-27", "DM-3.1.3-29")
 @pytest.mark.requirement("MQ-2.2.1-01", "MQ-2.2.1-02", "MQ-2.2.1-03", "MQ-2.2.1-05", "MQ-2.2.1-06")
 def test_every_field_of_a_key_stands_at_its_offset() -> None:
     assert PublicKey.decode(KEY_BYTES) == KEY
@@ -33,6 +34,7 @@ def test_every_field_of_a_key_stands_at_its_offset() -> None:
     assert OTHER.encode() == OTHER_BYTES
 
 
+@pytest.mark.requirement("DM-3.1.3-28")
 @pytest.mark.requirement("MQ-2.2.1-04")
 @pytest.mark.parametrize("provider_type", [0, 1, 2, 0x17, 0x18, 0x19, 0xFFFFFFFF])
 def test_the_provider_is_full_or_aes(provider_type: int) -> None:
@@ -82,6 +84,7 @@ def test_a_signing_key_is_refused() -> None:
         PublicKey.decode(KEY_BYTES[:18] + signing)
 
 
+@pytest.mark.requirement("DM-3.1.3-24", "DM-3.1.3-25")
 @pytest.mark.requirement("MQ-2.2.2-01", "MQ-2.2.2-02", "MQ-2.2.2-03", "MQ-2.2.2-04", "MQ-2.2.2-05")
 def test_keys_follow_each_other_behind_size_and_count() -> None:
     assert PublicKeys.decode(BYTES) == PublicKeys([KEY, OTHER])

@@ -18,6 +18,7 @@ from tests.wire.codec_checks import (
 BYTES = bytes.fromhex("01020304050607f8 090a0b0c 0d0e0f10")
 
 
+@pytest.mark.requirement("DM-3.1.1.4-03", "DM-3.1.1.4-04", "DM-3.1.1.4-05")
 @pytest.mark.requirement(
     "MQ-2.2.5-01",
     "MQ-2.2.5-02",

@@ -18,12 +18,14 @@ from tests.strategies.wire import guids, u32
 GUID = bytes(range(0x10, 0x20))
 
 
+@pytest.mark.requirement("DM-3.1.1.12-115")
 @pytest.mark.requirement("MQ-2.2.18.1.2-01", "MQ-2.2.18.1.2-02", "QB-MQMQ2.2.18.1.2-01")
 def test_the_ordinal_comes_first_and_then_the_time_stamp() -> None:
     sequence = tx_sequence_id(ordinal=0x04030201, time_stamp=0x08070605)
     assert sequence.to_bytes(8, "little") == bytes(range(1, 9))
 
 
+@pytest.mark.requirement("DM-3.1.1.12-115")
 @pytest.mark.requirement("MQ-2.2.18.1.2-03", "QB-MQMQ2.2.18.1.2-01")
 def test_a_later_time_stamp_is_greater_whatever_the_ordinal() -> None:
     assert tx_sequence_id(ordinal=1, time_stamp=2) > tx_sequence_id(ordinal=5, time_stamp=1)

@@ -31,12 +31,14 @@ EMPTY = UserSignCert(DIGEST, b"", IDENTIFIER)
 BYTES = bytes.fromhex("02000000") + CERT_BYTES + EMPTY_BYTES
 
 
+@pytest.mark.requirement("DM-3.1.1.15-06", "DM-3.1.1.15-07", "DM-3.1.1.15-08")
 @pytest.mark.requirement("MQ-2.2.22-02", "MQ-2.2.22-03", "MQ-2.2.22-04")
 def test_every_field_stands_at_its_offset() -> None:
     assert UserSignCert.decode(CERT_BYTES) == CERT
     assert CERT.encode() == CERT_BYTES
 
 
+@pytest.mark.requirement("DM-3.1.1.15-05")
 @pytest.mark.requirement("MQ-2.2.22-01")
 @given(st.binary(max_size=100))
 def test_the_digest_is_the_md5_of_the_certificate(certificate: bytes) -> None:
@@ -72,6 +74,7 @@ def test_an_x509_certificate_comes_back_whole() -> None:
     assert entry.is_digest_right
 
 
+@pytest.mark.requirement("DM-3.1.1.15-04")
 @pytest.mark.requirement("MQ-2.2.21-01", "MQ-2.2.21-02")
 def test_certificates_follow_each_other_behind_their_count() -> None:
     assert UserSignCerts.decode(BYTES) == UserSignCerts([CERT, EMPTY])

@@ -29,6 +29,7 @@ from falconmq.cli import (
     directory_beginning,
     directory_membership,
     directory_replication,
+    directory_roles,
     directory_route,
     events,
     exporting,
@@ -219,6 +220,18 @@ COMMANDS: Final = (
         "Why a change is not here.",
         directory_replication.WHY_EPILOG,
     ),
+    Command(
+        "directory replication move",
+        directory_roles.move,
+        "Let another server decide.",
+        directory_roles.MOVE_EPILOG,
+    ),
+    Command(
+        "directory replication take-over",
+        directory_roles.take_over,
+        "From a dead server.",
+        directory_roles.TAKE_OVER_EPILOG,
+    ),
     Command("audit", audit.audit, "List who administered what.", audit.EPILOG),
     Command("config check", config.check, "Find mistakes in it.", config.CHECK_EPILOG),
     Command("config show", config.show, "Show what is in effect.", config.SHOW_EPILOG),
@@ -330,7 +343,7 @@ def _make_streams_safe() -> None:
 
 def _refuse(message: str, hint: str, exit_code: int) -> int:
     """error: and hint: on stderr, after what was already printed."""
-    from falconmq.cli.printing import Screen  # noqa: PLC0415
+    from falconmq.cli.screen import Screen  # noqa: PLC0415
 
     try:
         sys.stdout.flush()

@@ -191,7 +191,7 @@ def _text(value: object) -> str:
 
 def print_findings(files: list[Json]) -> None:
     """What others may do with the files of a service, each with the command that mends it."""
-    from falconmq.cli.printing import Screen  # noqa: PLC0415
+    from falconmq.cli.screen import Screen  # noqa: PLC0415
 
     screen = Screen(sys.stderr)
     for found in files:
@@ -202,7 +202,7 @@ def print_findings(files: list[Json]) -> None:
 
 
 def _print_problems(problems: list[ConfigurationError]) -> None:
-    from falconmq.cli.printing import Screen  # noqa: PLC0415
+    from falconmq.cli.screen import Screen  # noqa: PLC0415
 
     screen = Screen(sys.stderr)
     for problem in problems:

@@ -9,8 +9,7 @@ import typer
 from falconmq.cli.problems import CommandError, WrongUsageError
 
 if TYPE_CHECKING:
-    from falconmq.cli.printing import PacketPrinter
-    from falconmq.cli.sources import Decoded, Source
+    from falconmq.cli.sources import Decoded, PacketPrinter, Source
 
 KINDS = (
     "packet, ping, notification, replication, security-descriptor, sid, public-keys, "
@@ -74,7 +73,9 @@ def decode(
     Exit code 0: decoded. 1: malformed, shown up to the fault. 2: nothing to decode.
     """
     # Imported here, so that `falconmq --help` does not wait for the decoders.
-    from falconmq.cli.printing import JsonPrinter, Screen, TextPrinter  # noqa: PLC0415
+    from falconmq.cli.packet_json import JsonPrinter  # noqa: PLC0415
+    from falconmq.cli.packet_text import TextPrinter  # noqa: PLC0415
+    from falconmq.cli.screen import Screen  # noqa: PLC0415
     from falconmq.cli.sources import open_source  # noqa: PLC0415
     from falconmq.wire.inspection import Kind  # noqa: PLC0415
 

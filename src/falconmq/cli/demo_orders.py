@@ -31,8 +31,8 @@ from falconmq.cli.demo_enterprise import begin_enterprise
 from falconmq.cli.demo_flow import Flow, Stream
 from falconmq.cli.demo_managers import Manager, Net
 from falconmq.cli.demo_report import show, write_report
-from falconmq.cli.printing import print_json
 from falconmq.cli.problems import CommandError
+from falconmq.cli.screen import print_json
 
 _DOWN_SECONDS: Final = 1.0  # how long the hub is dead: long enough to see that orders wait
 _PATIENCE: Final = 60.0  # seconds without any progress, then something is wrong

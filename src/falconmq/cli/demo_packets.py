@@ -7,8 +7,9 @@ from typing import Any
 import typer
 
 from falconmq.cli.examples import ExampleFrame, Verified, examples, session_frames, verify
-from falconmq.cli.printing import Screen, packet_json, print_json, short_guids
+from falconmq.cli.packet_json import packet_json
 from falconmq.cli.problems import CommandError
+from falconmq.cli.screen import Screen, print_json, short_guids
 from falconmq.cli.sources import Decoded
 from falconmq.wire.inspection import Inspection, Kind, inspect
 

@@ -10,13 +10,14 @@ An LDAP server is spoken to from here: nobody has joined it yet, for there was n
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from dataclasses import asdict
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from falconmq.cli.connection import refusal, service
+from falconmq.cli.directory_options import ServerOptions
 from falconmq.cli.options import JsonOption, Place
 from falconmq.cli.problems import WrongUsageError
 from falconmq.cli.tables import print_json
@@ -50,30 +51,15 @@ def init(
         ),
     ] = None,
     site: Annotated[str | None, typer.Option("--site", help="Create a first site too.")] = None,
-    root: Annotated[str, typer.Option("--root", help="LDAP: DC=example,DC=com.")] = "",
-    bind_name: Annotated[str, typer.Option("--bind-name", help="LDAP: as whom to log in.")] = "",
-    password_file: Annotated[
-        Path | None, typer.Option("--password-file", help="LDAP: file with the password.")
-    ] = None,
-    start_tls: Annotated[bool, typer.Option("--start-tls", help="LDAP: TLS on ldap://.")] = False,
-    ca_file: Annotated[
-        Path | None, typer.Option("--ca-file", help="LDAP: whose certificates are trusted (PEM).")
-    ] = None,
     *,
+    speaking: ServerOptions,
     place: Place,
     as_json: JsonOption = False,
 ) -> int:
     """Begin a directory: its enterprise, and a first site."""
     wanted = [("enterprise", domain), *([] if site is None else [("site", site)])]
     if servers:
-        options = {
-            "root": root,
-            "bind_name": bind_name,
-            "password_file": password_file,
-            "start_tls": start_tls,
-            "ca_file": ca_file,
-        }
-        made = _in_ldap(wanted, tuple(servers), options)
+        made = _in_ldap(wanted, tuple(servers), speaking)
     else:
         with service(place) as client:
             made = [
@@ -88,7 +74,9 @@ def init(
     return 0
 
 
-def _in_ldap(wanted: list[tuple[str, str]], servers: tuple[str, ...], options: Json) -> list[Json]:
+def _in_ldap(
+    wanted: list[tuple[str, str]], servers: tuple[str, ...], speaking: ServerOptions
+) -> list[Json]:
     from falconmq.errors import FalconMQError  # noqa: PLC0415 - not for --help
     from falconmq.service.configuration import DirectorySection  # noqa: PLC0415
     from falconmq.service.directory.back_ends import open_ldap  # noqa: PLC0415
@@ -98,9 +86,9 @@ def _in_ldap(wanted: list[tuple[str, str]], servers: tuple[str, ...], options: J
             f"{' '.join(servers)}: these are no LDAP servers",
             "write ldap://host; the directory of another FalconMQ begins there",
         )
-    if options["bind_name"] and options["password_file"] is None:
+    if speaking.bind_name and speaking.password_file is None:
         raise WrongUsageError("--bind-name needs a password", "name its file: --password-file")
-    section = DirectorySection(kind="ldap", servers=servers, **options)
+    section = DirectorySection(kind="ldap", servers=servers, **asdict(speaking))
     try:
         directory = open_ldap(section, SystemClock(), SystemRandom())
         try:

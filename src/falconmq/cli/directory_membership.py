@@ -16,6 +16,7 @@ import typer
 
 from falconmq.cli.asking import confirm
 from falconmq.cli.connection import service
+from falconmq.cli.directory_options import ServerOptions
 from falconmq.cli.options import JsonOption, Place, YesOption
 from falconmq.cli.problems import WrongUsageError
 from falconmq.cli.tables import count_of, local_time, print_json, print_pairs
@@ -71,16 +72,8 @@ def join(
         Path | None,
         typer.Option("--directory-token-file", help="File with the token for another FalconMQ."),
     ] = None,
-    root: Annotated[str, typer.Option("--root", help="LDAP: DC=example,DC=com.")] = "",
-    bind_name: Annotated[str, typer.Option("--bind-name", help="LDAP: as whom to log in.")] = "",
-    password_file: Annotated[
-        Path | None, typer.Option("--password-file", help="LDAP: file with the password.")
-    ] = None,
-    start_tls: Annotated[bool, typer.Option("--start-tls", help="LDAP: TLS on ldap://.")] = False,
-    ca_file: Annotated[
-        Path | None, typer.Option("--ca-file", help="Whose certificates are trusted (PEM).")
-    ] = None,
     *,
+    speaking: ServerOptions,
     place: Place,
     as_json: JsonOption = False,
 ) -> int:
@@ -93,11 +86,11 @@ def join(
         "host_name": host_name,
         "routing_server": routing_server,
         "token_file": _absolute(directory_token_file),
-        "root": root,
-        "bind_name": bind_name,
-        "password_file": _absolute(password_file),
-        "start_tls": start_tls,
-        "ca_file": _absolute(ca_file),
+        "root": speaking.root,
+        "bind_name": speaking.bind_name,
+        "password_file": _absolute(speaking.password_file),
+        "start_tls": speaking.start_tls,
+        "ca_file": _absolute(speaking.ca_file),
     }
     with service(place) as client:
         found: Json = client.request("POST", _PATH, body)

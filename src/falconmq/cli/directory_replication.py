@@ -64,10 +64,10 @@ def status(*, place: Place, as_json: JsonOption = False) -> int:
             (
                 each["name"],
                 "this server" if each["own"] else each["authority"] or "nobody yet",
-                each["last"],
+                each["number"],
                 each["lag"],
                 each["pending"],
-                each["state"] + (", asked" if each["waiting"] else ""),
+                _state(each),
             )
             for each in found["partitions"]
         ],
@@ -186,7 +186,12 @@ def _fingerprints(client: ControlClient) -> dict[str, str]:
 
 
 def _print_server(found: Json) -> None:
-    pairs = {"role": found["role"], "server": found["machine"], "site": found["site"]}
+    role = found["role"]
+    if role != found["configured_role"]:
+        role = f"{role} by the directory; the configuration says {found['configured_role']}"
+    pairs = {"role": role, "server": found["machine"], "site": found["site"]}
+    if found["awaits_role"]:
+        pairs["awaits"] = f"that {found['primary_site_controller']} hands over the site"
     if found["primary_site_controller"]:
         pairs["asks"] = found["primary_site_controller"]
     pairs["copy"] = "here" if found["ready"] else "not here yet: the first one is awaited"
@@ -204,6 +209,15 @@ def _print_differences(found: list[Json], size: int) -> None:
     rest = len(found) - len(rows)
     if rest:
         sys.stdout.write(printable(f"and {rest} more: --json shows all\n", keep="\n"))
+
+
+def _state(partition: Json) -> str:
+    words = [partition["state"]]
+    if partition["waiting"]:
+        words.append("asked")
+    if partition["taken_over_at"]:
+        words.append(f"taken over {partition['taken_over_at'][:16]}Z")
+    return ", ".join(words)
 
 
 def _ago(seconds: float | None) -> str:

@@ -69,7 +69,7 @@ def serve(
     except FalconMQError as error:
         raise WrongUsageError(str(error), error.hint) from error
     _require_server_packages()
-    from falconmq.service.daemon import run  # noqa: PLC0415
+    from falconmq.service.process import run  # noqa: PLC0415
 
     try:
         return run(configuration)

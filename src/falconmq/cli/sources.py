@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, Protocol, Self
 
 from falconmq.capture.packets import (
     PING_PORT,
@@ -44,6 +44,19 @@ class Decoded:
     inspection: Inspection | None  # None for bytes that are no packet
     offset: int | None = None  # in the input; None in a capture
     captured: CapturedPacket | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes it has on the wire; a capture may have fewer."""
+        return len(self.data) if self.captured is None else self.captured.size
+
+
+class PacketPrinter(Protocol):
+    """Writes packets as they come, then what they add up to."""
+
+    def packet(self, decoded: Decoded) -> None: ...
+
+    def finish(self, totals: Totals | None) -> None: ...
 
 
 class Source:

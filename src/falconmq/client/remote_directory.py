@@ -30,7 +30,6 @@ from falconmq.names import (
     SingleFormatName,
     parse_format_name,
 )
-from falconmq.wire.sid import Sid
 
 ANSWER_SECONDS: Final = 10.0
 FIRST_PAGE: Final = 50  # most questions have one answer
@@ -67,9 +66,6 @@ class RemoteDirectory(DirectoryBase):
             else:
                 results += self._create_piece(type_name, piece)
         return results
-
-    def computer_sid(self, computer_name: str) -> Sid | None:  # noqa: ARG002 - no accounts here
-        return None
 
     def find_servers(self, domain_name: str) -> Sequence[str]:
         """The queue managers that serve the directory; none if nobody can be asked."""

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 from uuid import UUID
 
@@ -23,7 +24,7 @@ ANSWERS_MAX: Final = 30_000
 NOT_THERE_SECONDS: Final = 5.0  # an object that is not there may come at any time
 _NAMES: Final = {tables.QUEUE: "path_name", tables.QUEUE_MANAGER: "computer_name"}
 
-_Key = tuple[str, tuple[tuple[str, FilterOperator, object], ...]]
+Key = tuple[str, tuple[tuple[str, FilterOperator, object], ...]]
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class _Answer:
     row: Row | None  # None: there is no such object
     at: float
     age: int  # how often everything had become old before
+    number: int  # of all answers
 
 
 class Answers:
@@ -39,12 +41,18 @@ class Answers:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._mutex = threading.Lock()
-        self._known: OrderedDict[_Key, _Answer] = OrderedDict()
+        self._known: OrderedDict[Key, _Answer] = OrderedDict()
         self._age = 0
+        self._numbers = count(1)
 
-    def fresh(self, type_name: str, filters: Filters, now: float) -> tuple[bool, Row | None]:
-        """Whether a question needs not be asked, and its answer; None: there is no such object."""
-        key = _key(type_name, filters)
+    def fresh(
+        self, type_name: str, filters: Filters, now: float, least_seconds: float = 0.0
+    ) -> tuple[bool, Row | None]:
+        """Whether a question needs not be asked, and its answer; None: there is no such object.
+
+        For `least_seconds` an answer counts as fresh, however short its time is.
+        """
+        key = key_of(type_name, filters)
         with self._mutex:
             answer = None if key is None else self._known.get(key)
             if answer is None or answer.age != self._age:
@@ -52,19 +60,26 @@ class Answers:
             seconds = self._seconds
             if answer.row is None:
                 seconds = min(seconds, NOT_THERE_SECONDS)
-            return now < answer.at + seconds, _copied(answer.row)
+            return now < answer.at + max(seconds, least_seconds), _copied(answer.row)
 
     def remembered(self, type_name: str, filters: Filters) -> Row | None:
         """The last row that answered a question, however old."""
-        key = _key(type_name, filters)
+        key = key_of(type_name, filters)
         with self._mutex:
             answer = None if key is None else self._known.get(key)
             return None if answer is None else _copied(answer.row)
 
+    def number(self, type_name: str, filters: Filters) -> int:
+        """Which answer it is that a question has: another number for each; 0: none."""
+        key = key_of(type_name, filters)
+        with self._mutex:
+            answer = None if key is None else self._known.get(key)
+            return 0 if answer is None else answer.number
+
     def remember(self, type_name: str, filters: Filters, row: Row | None, now: float) -> None:
         """An answer came."""
         with self._mutex:
-            answer = _Answer(_copied(row), now, self._age)
+            answer = _Answer(_copied(row), now, self._age, next(self._numbers))
             for key in _keys(type_name, filters, row):
                 self._known[key] = answer
                 self._known.move_to_end(key)
@@ -97,7 +112,7 @@ def _copied(row: Row | None) -> Row | None:
     return {name: list(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
-def _keys(type_name: str, filters: Filters, row: Row | None) -> Iterator[_Key]:
+def _keys(type_name: str, filters: Filters, row: Row | None) -> Iterator[Key]:
     questions = [filters]
     if row is not None:
         questions.append(equals("identifier", row["identifier"]))
@@ -105,12 +120,12 @@ def _keys(type_name: str, filters: Filters, row: Row | None) -> Iterator[_Key]:
         if name is not None and row.get(name):
             questions.append(equals(name, row[name]))
     for question in questions:
-        key = _key(type_name, question)
+        key = key_of(type_name, question)
         if key is not None:
             yield key
 
 
-def _key(type_name: str, filters: Filters) -> _Key | None:
+def key_of(type_name: str, filters: Filters) -> Key | None:
     """One spelling of a question; None for one that cannot be kept."""
     parts = tuple((f.name, f.operator, folded_value(f.name, f.value)) for f in filters)
     try:

@@ -6,8 +6,11 @@ between them:
 
     fresh answer    given again at once, for `cache_seconds`
     any other       asked for in a worker's thread; the queue manager waits `timeout_seconds`
-    no answer       the directory is *away*: every call is refused at once, until the prober, a
-                    thread that asks for the enterprise again and again, has got an answer
+    no answer       the directory is *away* (`presence`): every call is refused at once, until the
+                    prober has got an answer to its question for the enterprise
+
+Nobody waits who can come again: `known` says what needs no waiting, `ask_beside` lets another
+thread ask (`asking`), and tells when there is an answer.
 
 What was answered once is remembered while the directory is away (`remembered`). Whoever is not the
 queue manager may wait: `fetch` asks in the caller's own thread, and the queue manager then finds
@@ -16,21 +19,22 @@ the answer fresh.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
 
 from falconmq.clock import Clock
 from falconmq.directory import tables
-from falconmq.directory.answers import Answers
+from falconmq.directory.answers import Answers, key_of
+from falconmq.directory.asking import Asker
 from falconmq.directory.base import DirectoryBase, DirectoryRefusedError, present
 from falconmq.directory.memory import KnownRow
+from falconmq.directory.presence import Presence
 from falconmq.directory.queries import find_all, query_error
 from falconmq.directory.tables import table_of
+from falconmq.directory.whole_queries import WholeQueries, ask_whole
 from falconmq.directory.worker import TookTooLongError, Worker
 from falconmq.errors import DirectoryError, MqStatus
 from falconmq.manager.directory_backend import NO_ROW, Filters, SortKey, equals
@@ -39,21 +43,19 @@ from falconmq.manager.states import DirectoryResult
 from falconmq.names import DistributionListFormatName, SingleFormatName
 from falconmq.wire.sid import Sid
 
-FIRST_PROBE_SECONDS: Final = 2.0
-LONGEST_PROBE_SECONDS: Final = 30.0
+JUST_ASKED_SECONDS: Final = 5.0  # that an answer is there for whoever let it be asked beside
 _AWAY: Final = DirectoryResult.DIRECTORY_NOT_CONNECTED
 _SUCCESS: Final = DirectoryResult.SUCCESS
 _NOT_FOUND: Final = DirectoryResult.OBJECT_NOT_FOUND
 _LONG_AGO: Final = float("-inf")
 _T = TypeVar("_T")
 
-_log = logging.getLogger("falconmq.directory")
-
 
 class CachedDirectory:
     """A `DirectoryBackend` over another one. Any thread may call it.
 
     `on_change` is called, in whichever thread notices, when the directory goes away or comes back.
+    One that `is_local` is in our own store: there is nothing to wait for.
     """
 
     is_integrated = True
@@ -66,27 +68,37 @@ class CachedDirectory:
         cache_seconds: float = 300.0,
         timeout_seconds: float = 2.0,
         on_change: Callable[[], None] | None = None,
+        is_local: bool = False,
     ) -> None:
         self.inner = inner
         self.on_change = on_change
         self.timeout_seconds = timeout_seconds
-        self.away_since: float | None = None  # wall clock; None: it is there
-        self.problem = ""  # why it is away
+        self.is_local = is_local
         self.last_problem: DirectoryError | None = None
         self._clock = clock
         self._answers = Answers(cache_seconds)
         self._worker = Worker("falconmq directory")
-        self._mutex = threading.Lock()
-        self._closing = threading.Event()
-        self._prober: threading.Thread | None = None
-        self._queries: dict[int, list[Row]] = {}
-        self._handles = count(1)
-        self._servers: Sequence[str] = ()
+        self._asker = Asker("falconmq directory asker")
+        self._askers_worker = Worker("falconmq directory beside")  # nobody else waits behind it
+        self._presence = Presence(self._probe, clock.time, self._changed)
+        self._queries = WholeQueries()
+        self._servers: Sequence[str] | None = None  # None: nobody has asked yet
+        self._computer_sids: dict[str, Sid | None] = {}
 
     @property
     def is_away(self) -> bool:
         """The last call failed, and nobody has reached it since; or it is closed."""
-        return self.away_since is not None or self._closing.is_set()
+        return self._presence.is_away
+
+    @property
+    def away_since(self) -> float | None:
+        """When that was, on the wall clock; None: it is there."""
+        return self._presence.away_since
+
+    @property
+    def problem(self) -> str:
+        """Why it is away."""
+        return self._presence.problem
 
     # What the queue manager asks
 
@@ -99,8 +111,7 @@ class CachedDirectory:
         if is_fresh:
             result = _NOT_FOUND if row is None else _SUCCESS
         else:
-            asked = self._ask(lambda: self.inner.read(type_name, filters, None), (_AWAY, NO_ROW))
-            result, row = self._learned(type_name, filters, *asked)
+            result, row = self._read_now(type_name, filters, self._worker)
         return self._picked(type_name, result, row, attributes)
 
     def create(self, type_name: str, row: Row) -> tuple[DirectoryResult, UUID]:
@@ -128,35 +139,16 @@ class CachedDirectory:
         sort_order: Sequence[SortKey] | None,
     ) -> tuple[DirectoryResult, int]:
         """A query is asked for as a whole, so that its rows need no more waiting."""
-
-        def work() -> tuple[DirectoryResult, list[Row]]:
-            result, handle = self.inner.begin(type_name, filters, attributes, sort_order)
-            rows = []
-            while result is _SUCCESS:
-                result, row = self.inner.next(handle)
-                rows.append(row)
-            if handle:
-                self.inner.end(handle)
-            is_whole = result is DirectoryResult.END_OF_DATA
-            return (_SUCCESS if is_whole else result), rows[:-1]
-
         nothing: list[Row] = []
+        work = partial(ask_whole, self.inner, type_name, filters, attributes, sort_order)
         result, rows = self._ask(work, (_AWAY, nothing))
-        if result is not _SUCCESS:
-            return result, 0
-        handle = next(self._handles)
-        self._queries[handle] = rows[::-1]
-        return result, handle
+        return result, self._queries.begin(rows) if result is _SUCCESS else 0
 
     def next(self, handle: int) -> tuple[DirectoryResult, Row]:
-        rows = self._queries.get(handle)
-        if rows is None:
-            return DirectoryResult.GENERIC_ERROR, NO_ROW
-        return (_SUCCESS, rows.pop()) if rows else (DirectoryResult.END_OF_DATA, NO_ROW)
+        return self._queries.next(handle)
 
     def end(self, handle: int) -> DirectoryResult:
-        is_known = self._queries.pop(handle, None) is not None
-        return _SUCCESS if is_known else DirectoryResult.GENERIC_ERROR
+        return self._queries.end(handle)
 
     def resolve_distribution_list(
         self, name: DistributionListFormatName
@@ -165,13 +157,44 @@ class CachedDirectory:
         return self._ask(lambda: self.inner.resolve_distribution_list(name), (_AWAY, nobody))
 
     def computer_sid(self, computer_name: str) -> Sid | None:
-        return self._ask(lambda: self.inner.computer_sid(computer_name), None)
+        """The one that was found last: every queue that is created asks for it."""
+        if computer_name not in self._computer_sids:
+            return self._ask(lambda: self.inner.computer_sid(computer_name), None)
+        return self._computer_sids[computer_name]
 
     def find_servers(self, domain_name: str) -> Sequence[str]:
         """Those that were found last; they are asked for when nobody has asked yet."""
-        if not self._servers and not self.is_away:
-            self._servers = self._ask(lambda: self.inner.find_servers(domain_name), ())
-        return self._servers
+        if self._servers is None and not self.is_away:
+            nobody: Sequence[str] = ()
+            self._servers = self._ask(lambda: self.inner.find_servers(domain_name), nobody)
+        return () if self._servers is None else self._servers
+
+    # What is asked by those who can come again
+
+    def known(self, type_name: str, filters: Filters) -> tuple[DirectoryResult, Row] | None:
+        """The answer, if nobody has to wait for it; None: let it be asked beside, and come again.
+
+        What was asked for so is there for a while, also where nothing is remembered for longer.
+        """
+        if self.is_away:
+            return self._refused_away(), NO_ROW
+        is_fresh, row = self._answers.fresh(type_name, filters, self._now, JUST_ASKED_SECONDS)
+        if is_fresh:
+            return (_NOT_FOUND, NO_ROW) if row is None else (_SUCCESS, row)
+        return self.read(type_name, filters, None) if self.is_local else None
+
+    def ask_beside(self, type_name: str, filters: Filters, done: Callable[[], None]) -> None:
+        """Let a thread ask now; `done` is called there when there is an answer, or will be none."""
+        ask = partial(self._read_now, type_name, filters, self._askers_worker)
+        self._asker.ask(key_of(type_name, filters), ask, done)
+
+    def is_asked(self, type_name: str, filters: Filters) -> bool:
+        """Whether a thread asks this already."""
+        return self._asker.is_asked(key_of(type_name, filters))
+
+    def answer_number(self, type_name: str, filters: Filters) -> int:
+        """Which answer it is that a question has: another number for each; 0: none."""
+        return self._answers.number(type_name, filters)
 
     # What others ask
 
@@ -191,7 +214,14 @@ class CachedDirectory:
 
     def fetch_servers(self, domain_name: str) -> None:
         """Ask who serves it, however long it takes."""
-        self._servers = self.inner.find_servers(domain_name) or self._servers
+        self._servers = self.inner.find_servers(domain_name) or self._servers or ()
+
+    def fetch_computer_sid(self, computer_name: str) -> None:
+        """Ask for the account of a computer, however long it takes; a failure is no answer."""
+        before = self.inner.last_problem
+        found = self.inner.computer_sid(computer_name)
+        if found is not None or self.inner.last_problem is before:
+            self._computer_sids[computer_name] = found
 
     def fetch_all(
         self, type_name: str, filters: Filters = (), attributes: Sequence[str] | None = None
@@ -210,7 +240,7 @@ class CachedDirectory:
             yield
         except DirectoryError as error:
             if error.status is MqStatus.NO_DS:
-                self._went_away(str(error))
+                self._presence.went_away(str(error))
             raise
 
     def know(self, rows: Iterable[KnownRow], *, are_fresh: bool = True) -> None:
@@ -232,24 +262,30 @@ class CachedDirectory:
 
     def close(self) -> None:
         """Ask nobody any more."""
-        self._closing.set()
+        self._presence.close(self.timeout_seconds)
+        self._asker.close()
+        self._askers_worker.close()
         self._worker.close()
-        prober = self._prober
-        if prober is not None and prober is not threading.current_thread():
-            prober.join(self.timeout_seconds)  # it may hang in a call: then it ends by itself
         self.inner.close()
 
     # How it is asked
 
-    def _ask(self, work: Callable[[], _T], refusal: _T) -> _T:
-        """Let the worker ask; `refusal` at once while the directory is away."""
+    def _read_now(
+        self, type_name: str, filters: Filters, worker: Worker
+    ) -> tuple[DirectoryResult, Row | None]:
+        work = partial(self.inner.read, type_name, filters, None)
+        return self._learned(type_name, filters, *self._ask(work, (_AWAY, NO_ROW), worker))
+
+    def _ask(self, work: Callable[[], _T], refusal: _T, worker: Worker | None = None) -> _T:
+        """Let a worker ask; `refusal` at once while the directory is away."""
         if self.is_away:
             self._refused_away()
             return refusal
         try:
-            answer = self._worker.do(work, self.timeout_seconds)
+            answer = (worker or self._worker).do(work, self.timeout_seconds)
         except TookTooLongError:
-            self._went_away(f"no answer within {self.timeout_seconds:g} seconds")
+            self._presence.went_away(f"no answer within {self.timeout_seconds:g} seconds")
+            self._refused_away()
             return refusal
         self._noticed(answer[0] if answer and isinstance(answer, tuple) else answer)
         return answer
@@ -286,7 +322,8 @@ class CachedDirectory:
             return
         self.last_problem = self.inner.last_problem
         if result is _AWAY:
-            self._went_away(str(self.last_problem or "it cannot be reached"))
+            self._presence.went_away(str(self.last_problem or "it cannot be reached"))
+            self._refused_away()
 
     # Away and back
 
@@ -294,40 +331,14 @@ class CachedDirectory:
         self.last_problem = _not_there(self.problem)
         return _AWAY
 
-    def _went_away(self, problem: str) -> None:
-        with self._mutex:
-            if self.is_away or self._closing.is_set():
-                return
-            self.problem = problem
-            self.away_since = self._clock.time()
-            self._refused_away()
-            self._prober = threading.Thread(
-                target=self._probe, name="falconmq directory prober", daemon=True
-            )
-            self._prober.start()
-        _log.warning("directory is away problem=%s", problem)
-        self._tell()
-
-    def _probe(self) -> None:
-        """Ask again and again, ever more rarely, until somebody answers."""
-        seconds = FIRST_PROBE_SECONDS
-        while not self._closing.wait(seconds):
-            seconds = min(2 * seconds, LONGEST_PROBE_SECONDS)
-            result, _ = self.inner.read(tables.ENTERPRISE, (), None)
-            if result is not _AWAY:
-                break
-            self.problem = str(self.inner.last_problem or self.problem)
-        else:
-            return
-        if self._closing.is_set():
-            return
+    def _probe(self) -> str:
+        result, _ = self.inner.read(tables.ENTERPRISE, (), None)
+        if result is _AWAY:
+            return str(self.inner.last_problem or self.problem)
         self._answers.age()  # who knows what happened meanwhile
-        with self._mutex:
-            self.problem, self.away_since, self._prober = "", None, None
-        _log.info("directory is back")
-        self._tell()
+        return ""
 
-    def _tell(self) -> None:
+    def _changed(self) -> None:
         if self.on_change is not None:
             self.on_change()
 

@@ -30,7 +30,6 @@ from falconmq.manager.directory_objects import NULL_UUID, Row
 from falconmq.manager.states import DirectoryResult
 from falconmq.names import PathName
 from falconmq.store.interface import Store, StoreReader
-from falconmq.wire.sid import Sid
 
 _DERIVED: Final = frozenset({"queue_manager_identifier", "qualified_path_name"})
 
@@ -89,9 +88,6 @@ class EmbeddedDirectory(DirectoryBase):
             result = self._refused(error)
             return [(result, NULL_UUID)] * len(results)
         return results
-
-    def computer_sid(self, computer_name: str) -> Sid | None:  # noqa: ARG002 - no accounts here
-        return None
 
     def find_servers(self, domain_name: str) -> Sequence[str]:  # noqa: ARG002 - there is one
         """The queue managers that serve a directory to others."""

@@ -17,18 +17,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from falconmq.directory.dequeuing import DequeueLoop
 from falconmq.directory.notification import ReceivingSettings, notify_queue
 from falconmq.directory.notification_handling import DirectoryAwayError, Handler
 from falconmq.directory.notification_throttle import Throttle
-from falconmq.errors import FalconMQError, MqStatus
+from falconmq.errors import FalconMQError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory import raise_beside
 from falconmq.manager.directory_backend import DirectoryBackend
-from falconmq.manager.model import OpenQueueDescriptor, ReadResult, WaitingRead
-from falconmq.manager.opening import close_queue, open_queue
-from falconmq.manager.reading import dequeue_message
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import AccessType, ShareMode
 
 RETRY_SECONDS: Final = 60.0  # of a directory that was away, as the Directory Online Timer
 _TAG: Final = "change notifications"
@@ -52,8 +49,8 @@ class ChangeNotificationServer:
         self.settings = ReceivingSettings() if settings is None else settings
         self._handler = Handler(core, self.settings, directories)
         self._throttle: Throttle[StoredMessage] = Throttle(self.settings)
-        self._descriptor: OpenQueueDescriptor | None = None
-        self._waiting: WaitingRead | None = None
+        name = notify_queue(core.identifier)  # CN-3.2.3-03
+        self._loop = DequeueLoop(core, name, self._arrived, tag=_TAG)
         self._postponed: list[StoredMessage] = []
         self._must_reload = False
         self._is_retrying = False
@@ -65,7 +62,7 @@ class ChangeNotificationServer:
 
     @property
     def is_running(self) -> bool:
-        return self._descriptor is not None
+        return self._loop.is_open
 
     @property
     def pending(self) -> int:
@@ -77,53 +74,16 @@ class ChangeNotificationServer:
         if not self.core.directory.is_integrated:  # CN-3.2.3-02
             return
         try:
-            self._descriptor = open_queue(
-                self.core,
-                notify_queue(self.core.identifier),  # CN-3.2.3-03
-                AccessType.RECEIVE,  # CN-3.2.3-04
-                ShareMode.DENY_NONE,  # CN-3.2.3-05
-                internal=True,
-            )
+            self._loop.open()
         except FalconMQError as error:  # CN-3.2.3-07
             _log.error("change notifications are off problem=%s", error)
             return
-        queue = self._descriptor.queue
-        assert queue is not None, "a single name was opened"
-        queue.arrival_watchers.append(self._ring)
         self._reload()
-        self.receive()
+        self._loop.receive()
 
     def stop(self) -> None:
         """Let go of the queue. What waits for a run is lost; the next start reads everything."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
-            return
-        if descriptor.queue is not None:
-            descriptor.queue.arrival_watchers.remove(self._ring)
-        close_queue(self.core, descriptor)
-        self._waiting = None  # closing has ended it
-
-    def receive(self) -> None:
-        """Take what is in the queue; the last Dequeue Message waits for the next (CN-3.2.5-07)."""
-        while self._descriptor is not None:
-            found = self._dequeue(self._descriptor)
-            if isinstance(found, WaitingRead):
-                self._waiting = found
-                return
-            if found.status is not MqStatus.OK or found.position is None:
-                return  # the queue is gone
-            self._arrived(found.position.message)
-
-    def _dequeue(self, descriptor: OpenQueueDescriptor) -> ReadResult | WaitingRead:
-        """How the last wait ended, or a new one, for as long as it takes (CN-3.2.3-09)."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is None:
-            return dequeue_message(self.core, descriptor, tag=_TAG)
-        return waiting if waiting.result is None else waiting.result
-
-    def _ring(self) -> None:
-        """A message comes. It is there when the event that brought it has ended."""
-        self.core.timers.after(self.core.clock.monotonic(), 0, self.receive)
+        self._loop.close()
 
     def _arrived(self, message: StoredMessage) -> None:
         self.counters["received"] += 1

@@ -5,7 +5,9 @@ alone (`routing_choice`). It answers from memory: a directory that is away chang
 news comes later. What it has to ask for, the owner of a public queue, it remembers.
 
 Who has a loop to keep going reads the map beside it: `ask_refresh` is told that it is time, and the
-answer comes back with `use` or `fail`, in a turn. Without it the map is read at once.
+answer comes back with `use` or `fail`, in a turn. Without it the map is read at once. In the same
+way the owner of a queue is asked for in a thread, and `answered` called when he is known: until
+then nobody is.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from falconmq.directory.cached import CachedDirectory
 from falconmq.directory.routing_choice import (
     DEFAULT_OPTIONS,
     Route,
@@ -31,8 +34,9 @@ from falconmq.directory.routing_reading import read_routing_map
 from falconmq.errors import DirectoryError
 from falconmq.manager.connectors import create_connector_queues
 from falconmq.manager.core import QueueManagerCore
-from falconmq.manager.directory import read_directory
-from falconmq.manager.directory_backend import equals
+from falconmq.manager.directory import QUEUE, QUEUE_MANAGER, read_directory
+from falconmq.manager.directory_backend import NO_ROW, Filters, equals
+from falconmq.manager.directory_objects import Row
 from falconmq.manager.next_hops import Destination, NextHopName, direct_destination
 from falconmq.manager.states import DirectoryResult
 from falconmq.names import (
@@ -47,6 +51,7 @@ QUERY_TIMER_SECONDS: Final = 3600.0  # QueueManager Query Timer, MQBR 3.1.2.1
 RETRY_SECONDS: Final = 60.0  # after a failure, and between looks for somebody unknown
 OWNER_SECONDS: Final = 3600.0  # how long the owner of a public queue is not asked for again
 _OWNERS_MAX: Final = 10_000
+_NOT_YET: Final = DirectoryResult.DIRECTORY_NOT_CONNECTED, NO_ROW
 
 _log = logging.getLogger("falconmq.directory")
 
@@ -73,6 +78,7 @@ class DirectoryRouter:
         self.problem = ""  # why the map could not be read last time
         self.read_at: float | None = None  # when the directory gave this map; seconds since 1970
         self.ask_refresh: Callable[[], None] | None = None  # None: it is read at once
+        self.answered: Callable[[], None] | None = None  # in any thread; None: we wait for answers
         self._query_seconds = query_seconds
         self._is_started = False
         self._timer = 0  # the number of the QueueManager Query Timer that counts
@@ -172,6 +178,12 @@ class DirectoryRouter:
         machine = self.map.machines.get(queue_manager)
         return machine is not None and self.map.is_foreign(machine)
 
+    def is_asked(self, name: SingleFormatName) -> bool:
+        """Whether the directory is being asked for a public queue that nobody has heard of yet."""
+        if not isinstance(name, PublicFormatName) or name.queue in self.core.public:
+            return False
+        return self._ask_for(QUEUE, equals("identifier", name.queue)) is None
+
     # What people ask
 
     def route_to(self, queue_manager: UUID) -> Route:
@@ -229,10 +241,14 @@ class DirectoryRouter:
         known = self._owners.get(queue)
         if known is not None and self._now < known[1] + OWNER_SECONDS:
             return known[0]
-        result, row = read_directory(self.core, "Queue", equals("identifier", queue))
+        before = None if known is None else known[0]
+        answer = self._ask_for(QUEUE, equals("identifier", queue))
+        if answer is None:
+            return before  # the best we know until there is an answer
+        result, row = answer
         if result is not DirectoryResult.SUCCESS:
-            if self.core.is_directory_offline and known is not None:
-                return known[0]  # the best we know until the directory is back
+            if self.core.is_directory_offline and before is not None:
+                return before  # or until the directory is back
             self._owners.pop(queue, None)
             return None
         owner = row.get("queue_manager_identifier")
@@ -243,9 +259,27 @@ class DirectoryRouter:
         return owner
 
     def _find_computer(self, name: str) -> UUID | None:
-        result, row = read_directory(self.core, "QueueManager", equals("computer_name", name))
+        result, row = self._ask_for(QUEUE_MANAGER, equals("computer_name", name)) or _NOT_YET
         found = row.get("identifier") if result is DirectoryResult.SUCCESS else None
         return found if isinstance(found, UUID) else None
+
+    def _ask_for(self, type_name: str, filters: Filters) -> tuple[DirectoryResult, Row] | None:
+        """What the directory says; None: a thread asks it now, and nobody waits for it here."""
+        core, directory = self.core, self.core.directory
+        may_come_again = self.answered is not None and not core.is_directory_offline
+        if may_come_again and isinstance(directory, CachedDirectory):
+            answer = directory.known(type_name, filters)
+            if answer is None:
+                directory.ask_beside(type_name, filters, self._tell)
+                return None
+            if answer[0] is not DirectoryResult.DIRECTORY_NOT_CONNECTED:
+                return answer
+        return read_directory(core, type_name, filters)
+
+    def _tell(self) -> None:
+        """There is an answer, or none to be had; any thread."""
+        if self.answered is not None:
+            self.answered()
 
     def _remember(self, queue: UUID, owner: UUID) -> None:
         self._owners[queue] = owner, self._now

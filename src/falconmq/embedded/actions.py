@@ -18,6 +18,7 @@ from falconmq.errors import MqStatus, QueueError
 from falconmq.manager import coordinator, cursors, queues, reading, transactions
 from falconmq.manager.access import check_move
 from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.distributing import enqueue_message_to_open_queue
 from falconmq.manager.model import (
     Cursor,
     OpenQueueDescriptor,
@@ -28,6 +29,7 @@ from falconmq.manager.model import (
     Transaction,
     WaitingRead,
 )
+from falconmq.manager.moving import move_message
 from falconmq.manager.public_queues import public_host
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import (
@@ -38,11 +40,7 @@ from falconmq.manager.states import (
     SeekAction,
     ShareMode,
 )
-from falconmq.manager.storing import (
-    enqueue_message,
-    enqueue_message_to_open_queue,
-    move_message,
-)
+from falconmq.manager.storing import enqueue_message
 from falconmq.message import Message, MessageId
 from falconmq.names import (
     FormatName,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from falconmq.embedded.actions import Opened
 from falconmq.embedded.engine import Engine, Event, Wait
@@ -13,6 +13,7 @@ from falconmq.manager.model import ReadResult, Transaction, WaitingRead
 from falconmq.message import Message
 from falconmq.store import Commit
 
+_LOOK_SECONDS: Final = 0.5  # between two looks for Ctrl-C
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -31,9 +32,19 @@ def finish(engine: Engine, commit: Commit) -> None:
         signal = threading.Lock()  # half the price of the Event in Commit.wait
         signal.acquire()
         commit.add_done_callback(lambda _: signal.release())
-        signal.acquire()
+        _sleep(signal)
     if commit.error is not None:
         raise engine.failure(commit) from None
+
+
+def _sleep(signal: threading.Lock) -> None:
+    """Until somebody releases it, or Ctrl-C comes.
+
+    One that came in the last moment before the sleep would not end it: Python looks for it when it
+    wakes up.
+    """
+    while not signal.acquire(timeout=_LOOK_SECONDS):
+        pass
 
 
 class Read:
@@ -74,7 +85,7 @@ class Read:
         try:
             result = outcome
             if isinstance(result, WaitingRead):
-                self._signal.acquire()
+                _sleep(self._signal)
                 result, commit = engine.result_of(wait, result)
             if commit is not None:
                 finish(engine, commit)

@@ -57,9 +57,6 @@ class LateArrivals:
     def __len__(self) -> int:
         return len(self._by_place)
 
-    def __contains__(self, lookup_id: int) -> bool:
-        return self._at(lookup_id) is not None
-
     def number_of(self, lookup_id: int) -> int:
         """The arrival number of a place, late or not."""
         run = self._at(lookup_id)
@@ -94,6 +91,16 @@ class LateArrivals:
         while following is not None:
             yield self._by_arrival[following]
             following = self._arrivals.after(following)
+
+    def runs_at(self, first: int, last: int) -> Iterator[_Run]:
+        """The runs that have places from `first` to `last`, in their order."""
+        run = self._at(first)
+        if run is not None:
+            yield run
+        following = self._places.after(first)
+        while following is not None and following <= last:
+            yield self._by_place[following]
+            following = self._places.after(following)
 
     @property
     def is_crowded(self) -> bool:
@@ -316,13 +323,12 @@ def _timely(
     if positions.late is None:
         pieces.append(Piece(shift, found))
         return reached
-    piece: list[int] = []
-    for lookup_id in found:
-        if lookup_id not in positions.late:
-            piece.append(lookup_id)
-        elif piece:
-            pieces.append(Piece(shift, piece))
-            piece = []
-    if piece:
-        pieces.append(Piece(shift, piece))
+    at = 0
+    for run in positions.late.runs_at(found[0], found[-1]):
+        low = bisect_left(found, run.lookup_id, at)
+        if low > at:
+            pieces.append(Piece(shift, found[at:low]))
+        at = bisect_left(found, run.lookup_id + run.length, low)
+    if at < len(found):
+        pieces.append(Piece(shift, found[at:]))
     return reached

@@ -28,13 +28,12 @@ from uuid import UUID
 from falconmq.errors import MqStatus, TransactionError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Transaction
+from falconmq.manager.prepared import recover, store_transaction
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,
     find_transaction,
     prepare_transaction,
-    recover,
-    store_transaction,
 )
 
 __all__ = [

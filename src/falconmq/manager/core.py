@@ -277,3 +277,8 @@ def next_message_id(core: QueueManagerCore) -> int:
         ordinal = next_number(core, core.message_id) & ORDINAL_MAX
         if ordinal:
             return ordinal
+
+
+def is_source(core: QueueManagerCore, message: StoredMessage) -> bool:
+    """Whether a message was sent by an application of this queue manager."""
+    return message.packet.user.source_queue_manager == core.identifier.bytes_le

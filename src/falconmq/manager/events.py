@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from falconmq.manager.event_facts import About
     from falconmq.manager.event_keeping import EventKeeper
     from falconmq.manager.model import Queue
+    from falconmq.manager.positions import MessagePosition
 
 DEFAULT_SIZE: Final = 100_000
 NO_SOURCE: Final = bytes(16)
@@ -136,6 +137,17 @@ class EventLog:
             self.keeper.pending.append((event, about))
         for listener in self.listeners:
             listener(event)
+
+    def record_position(
+        self, kind: EventKind, position: MessagePosition, detail: str = "", *, reason: int = 0
+    ) -> None:
+        """Something happened to a message at its place in a queue."""
+        message = position.message
+        source, message_id = message.identity
+        queue, size = position.queue, message.size
+        self.record(
+            kind, source, message_id, queue, position.lookup_id, size, reason, detail, message
+        )
 
     def left(
         self,

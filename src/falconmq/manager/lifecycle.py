@@ -47,10 +47,11 @@ from falconmq.manager.persistence import (
     store_queue,
 )
 from falconmq.manager.positions import MessagePosition
+from falconmq.manager.prepared import recover
 from falconmq.manager.recovery import load_messages, rebuild
 from falconmq.manager.registry import qualified_computer_name, unregister
 from falconmq.manager.states import DirectoryResult, ManagerState, OutgoingState, PositionState
-from falconmq.manager.transactions import abort_transaction, recover
+from falconmq.manager.transactions import abort_transaction
 from falconmq.manager.waiting import end_waiting_read
 
 _ENTERPRISE_FLAG = "non_ldap_capable_queue_manager_notification"

@@ -109,6 +109,10 @@ class Queue:
     def identifier(self, identifier: UUID) -> None:
         self._identifier = check_identifier(self._identifier, identifier)
 
+    def begin_anew(self, identifier: UUID) -> None:
+        """Be another object, of the next directory: that of the former one is no more."""
+        self._identifier = identifier
+
     @property
     def is_active(self) -> bool:
         """Somebody has it open, or messages wait for transfer (MQDMPR 3.1.1.2)."""

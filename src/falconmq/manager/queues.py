@@ -25,6 +25,7 @@ from falconmq.manager.model import OutgoingQueue, Queue, QueueProperties, Transa
 from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.path_names import format_name_of, resolve_path_name
 from falconmq.manager.persistence import forget_queue, store_queue
+from falconmq.manager.prepared import store_transaction
 from falconmq.manager.public_queues import directory_error, left_in_directory
 from falconmq.manager.queue_names import (
     expand_format_name,
@@ -33,6 +34,7 @@ from falconmq.manager.queue_names import (
     queue_not_found,
 )
 from falconmq.manager.registry import is_local_computer, unregister
+from falconmq.manager.removing import message_position_deleted, remove_position
 from falconmq.manager.states import (
     AccessType,
     DirectoryResult,
@@ -40,8 +42,6 @@ from falconmq.manager.states import (
     PositionState,
     QueueType,
 )
-from falconmq.manager.storing import message_position_deleted, remove_position
-from falconmq.manager.transactions import store_transaction
 from falconmq.manager.waiting import end_waiting_read
 from falconmq.names.syntax import fold
 from falconmq.wire.access_masks import (

@@ -51,8 +51,9 @@ from falconmq.manager.model import (
     WaitingRead,
 )
 from falconmq.manager.positions import END, START, MessagePosition
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import AccessType, OperationType, PositionState, SeekAction
-from falconmq.manager.storing import message_position_available, message_position_deleted
+from falconmq.manager.storing import message_position_available
 from falconmq.manager.waiting import WaitInTransaction, end_waiting_read, wait_for_new_message
 from falconmq.wire.message_class import MessageClass
 

@@ -19,6 +19,7 @@ from typing import Final
 from falconmq.errors import MqStatus
 from falconmq.manager.arrivals import SEQUENCE, note_arrival
 from falconmq.manager.core import QueueManagerCore, damaged_message, message_key
+from falconmq.manager.expiry import TIMED, arm_expiry, expire, time_to_be_received_expired
 from falconmq.manager.model import OutgoingQueue, Queue, ReadResult, Transaction
 from falconmq.manager.persistence import (
     FIRST_QUEUE_NUMBER,
@@ -28,16 +29,11 @@ from falconmq.manager.persistence import (
     store_queue,
 )
 from falconmq.manager.positions import MessagePosition, PositionList
+from falconmq.manager.prepared import recover
 from falconmq.manager.record import VERSION
 from falconmq.manager.registry import register, unregister
-from falconmq.manager.states import OperationType, PositionState, QueueType
-from falconmq.manager.storing import (
-    arm_expiry,
-    expire,
-    message_position_deleted,
-    time_to_be_received_expired,
-)
-from falconmq.manager.transactions import recover
+from falconmq.manager.removing import message_position_deleted
+from falconmq.manager.states import OperationType, PositionState
 from falconmq.manager.waiting import (
     end_waiting_read,
     end_waits_of_transaction,
@@ -52,7 +48,6 @@ from falconmq.wire.message_class import MessageClass
 _KEY: Final = struct.Struct(">QQ")
 _RECORD: Final = struct.Struct("<B15xQH")
 _PACKET: Final = struct.Struct("<B3xIII32xII")
-_TIMED: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC})  # DM-3.1.2.4-01
 
 Found = tuple[Queue, int, int, int, int | None]
 """Queue, lookup identifier, size, arrival number, and when it expires."""
@@ -123,7 +118,7 @@ def _stored_messages(core: QueueManagerCore) -> Iterator[Found]:
         if key_number != number:
             number, queue = key_number, core.queues.get(key_number)
             is_outgoing = isinstance(queue, OutgoingQueue)
-            is_timed = is_outgoing or (queue is not None and queue.queue_type in _TIMED)
+            is_timed = is_outgoing or (queue is not None and queue.queue_type in TIMED)
         if queue is None:
             raise damaged_message(None, lookup_id, f"there is no queue {number}")
         try:

@@ -7,8 +7,7 @@ more. Commit goes through the notes and does each for good, abort undoes each.
 Internal transactions write nothing before their commit, and the commit is one batch of the store.
 So a crash at any moment leaves all of it or nothing, and there is nothing to clean up. A
 transaction that an outside coordinator decides is written when it is prepared, with its messages,
-into the table "transactions"; `recover` locks its places again after a restart, until somebody
-says how it ended (see `coordinator`).
+and waits until somebody says how it ended (see `prepared` and `coordinator`).
 """
 
 from __future__ import annotations
@@ -17,51 +16,28 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from falconmq.errors import MqStatus, ResourceError, StoreError, TransactionError, WireError
+from falconmq.errors import MqStatus, ResourceError, TransactionError
 from falconmq.manager.core import QueueManagerCore, message_key
 from falconmq.manager.events import EventKind
+from falconmq.manager.expiry import expire
 from falconmq.manager.model import (
     OutgoingQueue,
     Queue,
-    QueueProperties,
     Transaction,
     TransactionalOperation,
 )
+from falconmq.manager.moving import complete_move
+from falconmq.manager.placing import store_again
 from falconmq.manager.positions import MessagePosition
+from falconmq.manager.prepared import forget_transaction
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.states import OperationType, PositionState, QueueType
-from falconmq.manager.storing import (
-    complete_move,
-    expire,
-    link_position,
-    message_position_available,
-    message_position_deleted,
-    remove_position,
-    store_again,
-)
+from falconmq.manager.removing import message_position_deleted, remove_position
+from falconmq.manager.states import OperationType, PositionState
+from falconmq.manager.storing import message_position_available
 from falconmq.manager.waiting import end_waits_of_transaction
-from falconmq.names import PathName, QueueKind
 from falconmq.wire.message_class import MessageClass
-from falconmq.wire.reader import Buffer, Layout, Reader
 
-TABLE: Final = "transactions"
-VERSION: Final = 1
 WIRE_ID_MAX: Final = 0xFFFFF  # 20 bits of the packet, DM-A32
-PURGE_PENDING: Final = 0x01
-
-_KINDS: Final = (OperationType.ENQUEUE, OperationType.DEQUEUE, OperationType.MOVE)
-_HEAD: Final = Layout("Transaction", "BBHII", "Version", "Flags", "Reserved", "WireId", "Count")
-_OPERATION: Final = Layout(
-    "TransactionalOperation",
-    "BBHQQQI",
-    "Kind",
-    "Flags",
-    "Reason",
-    "QueueNumber",
-    "LookupIdentifier",
-    "TargetNumber",
-    "MessageSize",
-)
 
 
 def create_transaction(core: QueueManagerCore, identifier: UUID | None = None) -> Transaction:
@@ -210,19 +186,10 @@ def _abort_operation(core: QueueManagerCore, operation: TransactionalOperation) 
 
 def _count_abort(core: QueueManagerCore, position: MessagePosition) -> None:
     """One more reader gave it back; in the store too, so that a restart forgets no failure."""
+    if core.events is not None:
+        core.events.record_position(EventKind.RETURNED, position)
     message = position.message
     position.message = replace(message, abort_count=message.abort_count + 1)
-    if core.events is not None:
-        source, ordinal = message.identity
-        core.events.record(
-            EventKind.RETURNED,
-            source,
-            ordinal,
-            position.queue,
-            position.lookup_id,
-            message.size,
-            about=message,
-        )
     store_again(core, position)
 
 
@@ -231,7 +198,7 @@ def _close(core: QueueManagerCore, transaction: Transaction) -> None:
     end_waits_of_transaction(core, transaction)
     del core.transactions[transaction.identifier]
     if transaction.is_prepared and not transaction.single_phase:
-        core.batch.delete(TABLE, transaction.identifier.bytes)
+        forget_transaction(core, transaction)
 
 
 def find_transaction(core: QueueManagerCore, identifier: UUID) -> Transaction:
@@ -268,113 +235,3 @@ def check_usage(queue: Queue, transaction: Transaction | None, *, receiving: boo
             status=MqStatus.TRANSACTION_USAGE,
             hint="leave the transaction out, or use a queue created with transactional=True",
         )
-
-
-# Transactions in the store
-
-
-def store_transaction(core: QueueManagerCore, transaction: Transaction) -> None:
-    """Write a prepared transaction, its operations and its messages (DM-3.1.4.6-07)."""
-    core.batch.put(TABLE, transaction.identifier.bytes, _encode(transaction))
-
-
-def recover(core: QueueManagerCore) -> list[Transaction]:
-    """Take up the prepared transactions of the store: lock their places, list who is in doubt.
-
-    Called when the queues and their messages have been loaded. What an internal transaction did is
-    not in the store, so those have been aborted already (3.1.3).
-    """
-    in_doubt = []
-    for key, record in core.store.scan(TABLE):
-        identifier = UUID(bytes=key)
-        if identifier in core.transactions:
-            continue
-        try:
-            transaction = _decode(core, identifier, record)
-        except WireError as error:
-            raise StoreError(
-                f"prepared transaction {identifier} cannot be read: {error}",
-                status=MqStatus.MESSAGE_STORAGE_FAILED,
-                hint="nothing was changed; restore the data directory from a backup",
-            ) from error
-        core.transactions[identifier] = transaction
-        in_doubt.append(transaction)
-    return in_doubt
-
-
-def _encode(transaction: Transaction) -> bytes:
-    operations = transaction.operations
-    parts: list[Buffer] = [_HEAD.pack(VERSION, 0, 0, transaction.wire_id, len(operations))]
-    for operation in operations:
-        position, target = operation.position, operation.target
-        is_new = operation.kind is OperationType.ENQUEUE
-        message = position.message.encode() if is_new else b""
-        is_purged = position.state is PositionState.PURGE_PENDING
-        head = _OPERATION.pack(
-            _KINDS.index(operation.kind),
-            PURGE_PENDING if is_purged else 0,
-            operation.reason,
-            position.queue.number,
-            position.lookup_id,
-            0 if target is None else target.number,
-            len(message),
-        )
-        parts += head, message
-    return b"".join(parts)
-
-
-def _decode(core: QueueManagerCore, identifier: UUID, record: Buffer) -> Transaction:
-    reader = Reader(record)
-    reader.enter("Transaction")
-    version, _, _, wire_id, count = reader.fixed(_HEAD)
-    if version != VERSION:
-        raise reader.refuse(_HEAD, "Version", f"{version}, this FalconMQ writes {VERSION}")
-    transaction = Transaction(identifier, single_phase=False, is_prepared=True, wire_id=wire_id)
-    for _ in range(count):
-        operation = _decode_operation(core, transaction, reader)
-        if operation is not None:
-            transaction.operations.append(operation)
-    return transaction
-
-
-def _decode_operation(
-    core: QueueManagerCore, transaction: Transaction, reader: Reader
-) -> TransactionalOperation | None:
-    """One operation with its place locked; None if the message is gone, or the queue it was in.
-
-    An express message that was read is gone with the memory it lived in (DM-3.1.1.12-46).
-    """
-    kind, flags, reason, number, lookup_id, target, size = reader.fixed(_OPERATION)
-    record = reader.take(size, "Message")
-    if kind >= len(_KINDS):
-        raise reader.refuse(_OPERATION, "Kind", f"{kind} is no kind of operation")
-    queue = core.queues.get(number)
-    if queue is None:
-        if _KINDS[kind] is not OperationType.ENQUEUE:
-            return None
-        lost = _lost_position(core, number, lookup_id, StoredMessage.decode(record))
-        return TransactionalOperation(OperationType.ENQUEUE, lost)
-    if _KINDS[kind] is OperationType.ENQUEUE:
-        message = StoredMessage.decode(record)
-        found = link_position(core, MessagePosition(queue, lookup_id, message))
-    else:
-        position = queue.positions.find(lookup_id)
-        if position is None:
-            return None
-        found = position
-        if found.state is PositionState.AVAILABLE:
-            queue.positions.hold(found)
-    if flags & PURGE_PENDING:
-        found.state = PositionState.PURGE_PENDING
-    found.transaction = transaction
-    return TransactionalOperation(_KINDS[kind], found, core.queues.get(target), reason)
-
-
-def _lost_position(
-    core: QueueManagerCore, number: int, lookup_id: int, message: StoredMessage
-) -> MessagePosition:
-    """The place of a message whose queue was deleted; its commit will tell its sender."""
-    path = PathName(core.settings.computer_name, QueueKind.PRIVATE, f"deleted{number}")
-    queue = Queue(number, path, QueueType.PRIVATE, QueueProperties(), core.fetch)
-    queue.is_deleted = True
-    return MessagePosition(queue, lookup_id, message, PositionState.DELETED)

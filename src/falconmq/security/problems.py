@@ -91,6 +91,10 @@ class RegistryAwayError(SecurityError):
         self.since = since  # when it began, in seconds since 1970
 
 
+class RegistryAskedError(RegistryAwayError):
+    """It is being asked at this moment, in another thread: whoever can wait is told."""
+
+
 class PeerKeysError(SecurityError):
     """Something that was to be imported and is no set of public keys."""
 

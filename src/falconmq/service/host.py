@@ -30,7 +30,8 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.store import Commit
 
 if TYPE_CHECKING:
-    from falconmq.transport.transport import Transport, Turn
+    from falconmq.transport.transport import Transport
+    from falconmq.transport.turns import Turn
 
 CONGESTED_BYTES: Final = 16 << 20  # not yet durable: nothing more is read from peers
 RELIEVED_BYTES: Final = 8 << 20  # reading goes on; the committer itself blocks at 64 MiB

@@ -25,8 +25,8 @@ from falconmq.errors import DirectoryError
 from falconmq.manager.core import Settings
 from falconmq.service.api import create_app
 from falconmq.service.configuration import Configuration, load
-from falconmq.service.daemon import prepare
 from falconmq.service.directory.hub import DirectoryHub
+from falconmq.service.engine import prepare
 from falconmq.service.file_modes import check_files
 from falconmq.service.web.control import ControlServer
 from falconmq.store import open_data_directory

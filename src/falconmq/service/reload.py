@@ -136,7 +136,7 @@ def _apply(service: Service, merged: Configuration, changes: list[Change]) -> No
     for key, value in _applied(changes, "transport").items():
         setattr(merged.transport, key, value)
     logging.getLogger().setLevel(merged.log_level.upper())
-    service.network.hosts = merged.hosts
+    service.network.resolver.hosts = merged.hosts
     service.engine.run(_set_quota, merged.manager.quota_kilobytes)
     service.engine.run(secure, merged.security)
     service.configure(merged)

@@ -21,8 +21,9 @@ from falconmq.errors import MqStatus, StoreError
 from falconmq.service.backup import FORMAT, HEAD, MANIFEST, Digest, Json
 from falconmq.store import LmdbStore
 from falconmq.store.data_directory import FORMAT as DATA_FORMAT
-from falconmq.store.data_directory import SIDE_FILES, replace_data
+from falconmq.store.data_directory import SIDE_FILES
 from falconmq.store.lmdb_engine import DATA_FILE
+from falconmq.store.replacing import replace_data
 from falconmq.transport.restoring import begin_anew
 
 _SMALL_MAX: Final = 16 << 20  # bytes of a file that is read at once

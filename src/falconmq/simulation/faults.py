@@ -13,7 +13,7 @@ from typing import Final
 
 from falconmq.manager.core import Settings
 from falconmq.manager.model import OutgoingQueue
-from falconmq.manager.storing import begin_flow_control, end_flow_control
+from falconmq.manager.quotas import begin_flow_control, end_flow_control
 from falconmq.simulation.administration import Administration
 from falconmq.simulation.network import SimulatedNetwork
 from falconmq.simulation.node import Node

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from falconmq.simulation.node import Node
     from falconmq.transport.peers import Peer
     from falconmq.transport.session import Session
-    from falconmq.transport.transport import Turn
+    from falconmq.transport.turns import Turn
 
 _T = TypeVar("_T")
 _COMMITTED: Final = ReenlistmentMessage.REENLIST_COMMITTED

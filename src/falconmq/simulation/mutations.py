@@ -13,7 +13,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from falconmq.manager import core as manager_core
-from falconmq.manager import lifecycle, persistence, recovery, storing
+from falconmq.manager import (
+    distributing,
+    expiry,
+    journaling,
+    lifecycle,
+    persistence,
+    recovery,
+    storing,
+)
 from falconmq.manager.core import RESERVED_NUMBERS, QueueManagerCore
 from falconmq.manager.core import Counter as Numbers
 from falconmq.manager.model import OpenQueueDescriptor, OutgoingQueue, Queue
@@ -21,15 +29,25 @@ from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
 from falconmq.message import Message
 from falconmq.names import SingleFormatName
-from falconmq.transport import leaving, loading, numbering, ordering, peers, receiving, sending
-from falconmq.transport import transport as transport_module
+from falconmq.transport import (
+    leaving,
+    listening,
+    loading,
+    numbering,
+    ordering,
+    peers,
+    receiving,
+    sending,
+)
 from falconmq.transport.history import MessageIdHistory
 from falconmq.transport.incoming_streams import IncomingStream, IncomingStreams
 from falconmq.transport.outgoing import Entry, OutgoingTable
 from falconmq.transport.outgoing_streams import OutgoingStreams
 from falconmq.transport.session import Session
+from falconmq.transport.tables import table_of
 from falconmq.transport.transactional_acks import send_order_ack
-from falconmq.transport.transport import Transport, Turn
+from falconmq.transport.transport import Transport
+from falconmq.transport.turns import Turn
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.transaction_header import TransactionHeader
 
@@ -42,7 +60,7 @@ _add = MessageIdHistory.add
 _requeue = OutgoingTable.requeue
 _changed = IncomingStreams._changed  # noqa: SLF001
 _number = storing._number  # noqa: SLF001
-_addressed = storing._addressed  # noqa: SLF001
+_addressed = distributing._addressed  # noqa: SLF001
 _insert = receiving._insert  # noqa: SLF001
 _asked_by = leaving._ASKED_BY  # noqa: SLF001
 
@@ -65,7 +83,7 @@ def _acknowledge_before_sync(transport: Transport) -> Turn | None:
         for session, count in turn.received.items():
             session.settle(count, transport.now)
             session.acknowledge_now(transport.now)
-            transport._write(session)  # noqa: SLF001
+            transport.connections.write(session)
         turn.received = {}
     return turn
 
@@ -78,7 +96,7 @@ def _send_before_sync(transport: Transport) -> Turn | None:
             session = table.peer.session
             if table.add(position) and session is not None:
                 sending.pump(transport, session)
-                transport._write(session)  # noqa: SLF001
+                transport.connections.write(session)
             elif session is None:
                 peers.wake(transport, table.peer)
     return turn
@@ -120,7 +138,7 @@ def _forget_on_restart(
 
 def _keep_its_place(transport: Transport, queue: OutgoingQueue, position: MessagePosition) -> None:
     """The stream has the order of the commits, but the queue still has that of the sends."""
-    table = transport.table_of(queue)
+    table = table_of(transport, queue)
     stream = table.stream = table.stream or transport.outgoing_streams.of(queue.destination)
     position.message.number_in_sequence(*transport.outgoing_streams.next(stream))
     table.pending += 1
@@ -255,15 +273,13 @@ MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     ),
     "forget the streams of a deleted queue": ((IncomingStreams, "forget_queue", _forget_streams),),
     "do not count the hops": ((receiving, "_with_hops", _same_hops),),
-    "keep no dead letter of what expires": ((storing, "dead_letter", _nothing),),
-    "keep no dead letter of what is purged on its way": (
-        (transport_module, "dead_letter", _nothing),
-    ),
+    "keep no dead letter of what expires": ((expiry, "dead_letter", _nothing),),
+    "keep no dead letter of what is purged on its way": ((listening, "dead_letter", _nothing),),
     "keep no dead letter of what finds its queue full": ((receiving, "store_copy", _never),),
     "do not ask for the application's dead-letter queue": (
-        (storing, "_application_dead_letter_queue", _nothing),
+        (journaling, "_application_dead_letter_queue", _nothing),
     ),
-    "say nothing of the other destinations": ((storing, "_addressed", _address_alone),),
+    "say nothing of the other destinations": ((distributing, "_addressed", _address_alone),),
     "give a number again after a crash": (
         (manager_core, "reserve_numbers", _reserve_in_memory),
         (persistence, "reserve_numbers", _reserve_in_memory),

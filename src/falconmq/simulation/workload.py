@@ -22,6 +22,7 @@ from uuid import UUID
 
 from falconmq.embedded.messages import to_stored
 from falconmq.errors import MqStatus, QueueError
+from falconmq.manager.distributing import address_copies, enqueue_message_to_open_queue
 from falconmq.manager.model import (
     OpenQueueDescriptor,
     Queue,
@@ -38,7 +39,6 @@ from falconmq.manager.queues import (
 from falconmq.manager.reading import dequeue_message
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import AccessType
-from falconmq.manager.storing import address_copies, enqueue_message_to_open_queue
 from falconmq.message import Acknowledge, Delivery, Journal, Message, MessageTransaction
 from falconmq.names import (
     FormatName,

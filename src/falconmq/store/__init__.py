@@ -1,11 +1,6 @@
 """Durable storage: one small contract, two engines."""
 
-from falconmq.store.data_directory import (
-    Compaction,
-    check_data_directory,
-    compact,
-    open_data_directory,
-)
+from falconmq.store.data_directory import check_data_directory, open_data_directory
 from falconmq.store.group_commit import (
     Commit,
     Committer,
@@ -21,6 +16,7 @@ from falconmq.store.interface import (
 )
 from falconmq.store.lmdb_engine import LmdbStore
 from falconmq.store.memory_engine import MemoryStore, ProcessCrash
+from falconmq.store.replacing import Compaction, compact
 
 __all__ = [
     "Commit",

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 from typing import Final, Protocol
 
 from falconmq.errors import MqStatus, ResourceError, StoreError
@@ -89,6 +90,42 @@ class StoreReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Neighbours, many at once: their keys, and their values in one buffer, one behind the other.
+
+    Behind each value stand `gap` bytes that are the engine's own.
+    """
+
+    keys: Sequence[bytes]  # none where the caller knows them
+    data: bytes
+    sizes: Sequence[int]  # of the values
+    gap: int = 0
+
+    def values(self) -> list[bytes]:
+        """Each for itself, for whoever wants only some of them."""
+        ends = accumulate(size + self.gap for size in self.sizes)
+        return [
+            self.data[end - self.gap - size : end - self.gap]
+            for end, size in zip(ends, self.sizes, strict=True)
+        ]
+
+
+class StoreView(StoreReader, Protocol):
+    """All tables at one moment."""
+
+    def blocks(self, table: str, start: bytes, stop: bytes) -> Iterator[Block]:
+        """As `scan`, for whoever reads much: a third less work. A block has some MiB at most."""
+        ...
+
+    def neighbours(self, table: str, prefix: bytes, first: int, count: int) -> Iterator[Block]:
+        """The values of keys that are `prefix` and a number of 8 bytes, from `first` on.
+
+        The least work of all; it ends early where a number is missing, and nobody knows yet why.
+        """
+        ...
+
+
 class Store(StoreReader, Protocol):
     """A store. `get` and `scan` see the latest commit, `snapshot` keeps one moment in view.
 
@@ -100,7 +137,7 @@ class Store(StoreReader, Protocol):
         """Make the batches true and durable, all or nothing. The error says why it could not."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[StoreReader]:
+    def snapshot(self) -> AbstractContextManager[StoreView]:
         """All tables as of now, for one thread at a time, any thread; close it soon.
 
         While it is open, the space of everything deleted since cannot be used again.

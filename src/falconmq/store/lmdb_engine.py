@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import os
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Final, Protocol, Self
 from zlib import crc32
@@ -31,9 +33,10 @@ from falconmq.errors import FalconMQError, StoreError
 from falconmq.store.interface import (
     KEY_BYTES_MAX,
     TABLES_MAX,
+    Block,
     Durability,
-    StoreReader,
     StoreStatistics,
+    StoreView,
     WriteBatch,
     bad_key,
     too_many_tables,
@@ -51,6 +54,11 @@ _INTACT: Final = 0x2144DF1C  # the CRC-32 of anything followed by its own CRC-32
 _PIECE_FIRST: Final = 1  # record that a scan reads at first: most want the head; then 2, 4, 8...
 _PIECE_LAST: Final = 1024
 _PIECE_BYTES: Final = 1 << 20
+_BLOCK_FIRST: Final = 16  # records, before it is known how long they are
+_BLOCK_LAST: Final = 256  # so many small ones stay in the cache of the processor
+_BLOCK_BYTES: Final = 4 << 20
+_NUMBER_BYTES: Final = 8  # of a number in a key
+_LAST_BYTES: Final = [bytes((number,)) for number in range(256)]
 
 _Record = tuple[bytes, bytes]
 
@@ -143,7 +151,7 @@ class LmdbStore:
             self._commits += 1
 
     @contextmanager
-    def snapshot(self) -> Iterator[StoreReader]:
+    def snapshot(self) -> Iterator[StoreView]:
         with self._tables_changing:  # or it could know a table that it cannot see
             try:
                 transaction = self._environment.begin()
@@ -355,6 +363,27 @@ class _Snapshot:
         except lmdb.Error as error:
             raise self._translate(error) from error
 
+    def blocks(self, table: str, start: bytes, stop: bytes) -> Iterator[Block]:
+        database = self._tables.get(table)
+        if database is None:
+            return
+        try:
+            with self._transaction.cursor(database) as cursor:
+                yield from _blocks(self._data_file, cursor, table, start, stop)
+        except lmdb.Error as error:
+            raise self._translate(error) from error
+
+    def neighbours(self, table: str, prefix: bytes, first: int, count: int) -> Iterator[Block]:
+        database = self._tables.get(table)
+        if database is None:
+            return
+        try:
+            with self._transaction.cursor(database) as cursor:
+                if cursor.set_key(prefix + first.to_bytes(_NUMBER_BYTES, "big")):
+                    yield from _neighbours(cursor, prefix, first, first + count)
+        except lmdb.Error as error:
+            raise self._translate(error) from error
+
     def _translate(self, error: lmdb.Error) -> FalconMQError:
         if error.code == 0:  # py-lmdb's own: the transaction has ended
             return StoreError("this snapshot is closed")
@@ -393,6 +422,62 @@ def _records(
         if crc32(stored, crc32(key)) != _INTACT:
             raise damaged_record(data_file, table, key)
         yield key, stored[:-_CHECKSUM_BYTES]
+
+
+def _blocks(
+    data_file: Path, cursor: lmdb.Cursor[bytes], table: str, start: bytes, stop: bytes
+) -> Iterator[Block]:
+    """The records of a range; no step of a loop for each of them, and all checksums compared."""
+    records = cursor.iternext() if _place_from(cursor, start) else iter(())
+    count = _BLOCK_FIRST
+    while some := list(islice(records, count)):
+        keys, stored = zip(*some, strict=True)
+        is_end = keys[-1] >= stop
+        if is_end:
+            end = bisect_left(keys, stop)
+            keys, stored = keys[:end], stored[:end]
+        if not keys:
+            return
+        if set(map(crc32, stored, map(crc32, keys))) != {_INTACT}:
+            raise _first_damaged(data_file, table, keys, stored)
+        sizes = [len(each) - _CHECKSUM_BYTES for each in stored]
+        yield Block(keys, b"".join(stored), sizes, _CHECKSUM_BYTES)
+        if is_end:
+            return
+        count = _more(count, sizes)
+
+
+def _neighbours(
+    cursor: lmdb.Cursor[bytes], prefix: bytes, number: int, stop: int
+) -> Iterator[Block]:
+    """Values alone: their checksums say whether they are those of the keys that are expected."""
+    values, count = cursor.iternext(keys=False, values=True), _BLOCK_FIRST
+    while number < stop:
+        high, low = number >> 8, number & 0xFF  # the keys of a block differ in their last byte only
+        count = min(count, stop - number, 256 - low)
+        begun = crc32(prefix + high.to_bytes(_NUMBER_BYTES - 1, "big"))
+        stored = list(islice(values, count))
+        expected = map(crc32, _LAST_BYTES[low : low + count], repeat(begun))
+        if len(stored) < count or set(map(crc32, stored, expected)) != {_INTACT}:
+            return
+        sizes = [len(each) - _CHECKSUM_BYTES for each in stored]
+        yield Block((), b"".join(stored), sizes, _CHECKSUM_BYTES)
+        number += count
+        count = _more(count, sizes)
+
+
+def _more(count: int, sizes: Sequence[int]) -> int:
+    """How many records the next block has: more, but not too many bytes."""
+    usual = sum(sizes) // len(sizes) + 1
+    return max(1, min(2 * count, _BLOCK_LAST, _BLOCK_BYTES // usual))
+
+
+def _first_damaged(
+    data_file: Path, table: str, keys: Sequence[bytes], stored: Sequence[bytes]
+) -> StoreError:
+    checked = zip(keys, stored, strict=True)
+    bad = next(key for key, value in checked if crc32(value, crc32(key)) != _INTACT)
+    return damaged_record(data_file, table, bad)
 
 
 def _place_from(cursor: lmdb.Cursor[bytes], start: bytes) -> bool:

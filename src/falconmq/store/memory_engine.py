@@ -23,9 +23,10 @@ from falconmq.errors import MqStatus, ResourceError, StoreError
 from falconmq.store.interface import (
     KEY_BYTES_MAX,
     TABLES_MAX,
+    Block,
     Durability,
-    StoreReader,
     StoreStatistics,
+    StoreView,
     WriteBatch,
     bad_key,
     too_many_tables,
@@ -34,6 +35,7 @@ from falconmq.store.lmdb_engine import LmdbStore
 
 NO_LIMIT: Final = 1 << 63
 _PIECE: Final = 64  # records a scan reads before it lets the writer in again
+_BLOCK: Final = 64  # records of a block
 
 _Table = SortedDict[bytes, bytes]
 
@@ -123,7 +125,7 @@ class MemoryStore:
                 raise failure.error
 
     @contextmanager
-    def snapshot(self) -> Iterator[StoreReader]:
+    def snapshot(self) -> Iterator[StoreView]:
         """A copy of everything: fine for tests, and it cannot change behind the reader's back."""
         with self._mutex:
             self._check_open()
@@ -255,6 +257,19 @@ class _Snapshot:
         for record in _range(self._tables.get(table), start, stop, reverse=reverse):
             yield record
             self._check_open()
+
+    def blocks(self, table: str, start: bytes, stop: bytes) -> Iterator[Block]:
+        records = self.scan(table, start, stop)
+        while some := list(islice(records, _BLOCK)):
+            keys, values = zip(*some, strict=True)
+            yield Block(keys, b"".join(values), [len(value) for value in values])
+
+    def neighbours(self, table: str, prefix: bytes, first: int, count: int) -> Iterator[Block]:
+        for number in range(first, first + count):
+            value = self.get(table, prefix + number.to_bytes(8, "big"))
+            if value is None:
+                return
+            yield Block((), value, [len(value)])
 
     def _check_open(self) -> None:
         if self.is_closed:

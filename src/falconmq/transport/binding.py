@@ -12,26 +12,30 @@ What is guarded here, because only the owner of the sockets can:
     congestion        no byte is read from peers while too much waits for the disk
     CLOSING_SECONDS   how long a peer may take to read the last bytes of a closed connection
     _CONNECTING_MAX   connections that we ask for at a time: peers name whom answers go to
-    _RESOLVERS        names that we look up at a time, on threads that nobody else waits for
+    Resolver          names that we look up at a time
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from falconmq.transport.callers import Callers
+from falconmq.transport.datagrams import PingSockets
+from falconmq.transport.links import CLOSING_SECONDS, TcpLink
+from falconmq.transport.resolving import Resolver, is_any
 from falconmq.transport.session import SessionState
 from falconmq.transport.settings import PORT, TransportSettings
-from falconmq.transport.socket_errors import cannot_listen, connection_failure, endpoint
-from falconmq.wire.reader import Buffer
+from falconmq.transport.socket_errors import (
+    ListenError,
+    cannot_listen,
+    connection_failure,
+    endpoint,
+)
 
 if TYPE_CHECKING:
     from falconmq.transport.peers import Peer
@@ -40,12 +44,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 21.0  # what Windows waits for a connection
 OPENING_MAX: Final = 64
-CLOSING_SECONDS: Final = 5.0
 _WARN_SECONDS: Final = 60.0  # between two lines about the same address and reason
 _WARNED_MAX: Final = 1000  # addresses remembered for that
-_KEEPALIVE_SECONDS: Final = 120
 _CONNECTING_MAX: Final = 512  # connections that we ask for at a time; each is a socket
-_RESOLVERS: Final = 16  # names that are looked up at a time
 _TICKS_TO_ACCEPT: Final = 3  # turns of the loop from an accepted socket to its link
 _T = TypeVar("_T")
 
@@ -63,94 +64,6 @@ class Host(Protocol):
     def handle(self, event: Callable[..., _T], /, *args: Any) -> _T | None:
         """Run an event in a turn; None if it broke off."""
         ...
-
-
-_WRITE_BUFFER_MAX: Final = 1 << 20  # bytes for a peer that does not read; then nothing more is sent
-
-
-class TcpLink(asyncio.Protocol):
-    """One TCP connection; a `Link` for the transport, a protocol for the loop."""
-
-    def __init__(self, network: AsyncioNetwork, session: Session | None) -> None:
-        self.session = session  # None: the peer connects, and the transport was not asked yet
-        self.is_accepted = session is None
-        self.address = ""
-        self.is_made = False
-        self.is_opening = False  # accepted, and its session is not open yet
-        self.is_writable = True  # False: the peer does not read as fast as we write
-        self._network = network
-        self._is_closed = False
-        self._transport: asyncio.Transport
-
-    # Link, called by the transport inside a turn
-
-    def write(self, data: Sequence[Buffer]) -> None:
-        if not self._is_closed:
-            self._transport.writelines(data)
-
-    def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
-            self._transport.close()
-            # A peer that reads nothing more must not keep the socket.
-            loop = asyncio.get_running_loop()
-            loop.call_later(CLOSING_SECONDS, self._transport.abort)
-
-    # asyncio.Protocol, called by the loop
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.is_made = True
-        self._transport = cast("asyncio.Transport", transport)
-        _set_options(self._transport.get_extra_info("socket"))
-        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_MAX)
-        name = self._transport.get_extra_info("peername")
-        self.address = name[0] if name else ""
-        self._network.link_made(self)
-
-    def data_received(self, data: bytes) -> None:
-        if not self._is_closed:
-            self._network.link_received(self, data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        was_closed, self._is_closed = self._is_closed, True
-        problem = "the peer closed the connection" if error is None else str(error)
-        self._network.link_lost(self, None if was_closed else problem)
-
-    def pause_writing(self) -> None:
-        self.is_writable = False
-
-    def resume_writing(self) -> None:
-        self.is_writable = True
-        self._network.link_writable(self)
-
-    # for the network
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
-    def abort(self) -> None:
-        self._is_closed = True
-        self._transport.abort()
-
-    def pause_reading(self) -> None:
-        if not self._is_closed:
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if not self._is_closed:
-            self._transport.resume_reading()
-
-
-class _Datagrams(asyncio.DatagramProtocol):
-    """The socket on which pings come in, or the one on which the answers to ours do."""
-
-    def __init__(self, network: AsyncioNetwork, *, is_asking: bool) -> None:
-        self._network = network
-        self._is_asking = is_asking
-
-    def datagram_received(self, data: bytes, address: tuple[Any, ...]) -> None:
-        self._network.datagram_received(data, address[0], address[1], is_answer=self._is_asking)
 
 
 class AsyncioNetwork:
@@ -174,15 +87,12 @@ class AsyncioNetwork:
         self._settings = settings
         self._bind = bind
         self._port = port
-        self._ping_port = settings.ping_port
-        self.hosts = hosts or {}  # may be replaced
+        self.resolver = Resolver(bind, port, hosts or {})
+        self._pings = PingSockets(settings, bind, self._datagram_received)
         self._loop = asyncio.get_running_loop()
         self._host: Host
         self._transport: Transport
         self._server: asyncio.Server | None = None
-        self._asking: asyncio.DatagramTransport | None = None
-        self._answering: asyncio.DatagramTransport | None = None
-        self._speaking: asyncio.DatagramTransport | None = None  # the one that sends now
         self._links: set[TcpLink] = set()
         self._opening: Counter[str] = Counter()  # of those, by address: not open yet
         self._held: set[TcpLink] = set()  # not read from, for the disk is behind
@@ -191,7 +101,6 @@ class AsyncioNetwork:
         self._warned: dict[tuple[str, str], float] = {}
         self._callers = Callers(settings.sessions_max)
         self._connecting = asyncio.Semaphore(_CONNECTING_MAX)
-        self._resolvers = ThreadPoolExecutor(_RESOLVERS, "falconmq-names")
 
     def attach(self, host: Host, transport: Transport) -> None:
         """Say where bytes and news go; the transport needs a network before it exists itself."""
@@ -235,8 +144,7 @@ class AsyncioNetwork:
 
     def send_datagram(self, data: bytes, address: str, port: int) -> None:
         """A ping, or the answer to the one that is being heard."""
-        if self._speaking is not None:
-            self._speaking.sendto(data, (address, port))  # QB-2.1.2-09
+        self._pings.send(data, address, port)
 
     # the service
 
@@ -252,13 +160,11 @@ class AsyncioNetwork:
             )
         except OSError as error:
             raise cannot_listen(error, "TCP", self._bind, self._port) from error
-        if self._settings.ping_answered:  # QB-2.1.2-07
-            self._answering = await self._open_datagrams(  # QB-2.1.2-08
-                self._ping_port, is_asking=False
-            )
-        if self._settings.ping_enabled:
-            # The answers come back to the port the question left from: QB-2.1.2-06
-            self._speaking = self._asking = await self._open_datagrams(0, is_asking=True)
+        try:
+            await self._pings.listen()
+        except ListenError:
+            self.stop_accepting()
+            raise
 
     async def accept(self) -> None:
         """Let peers in; the transport has started."""
@@ -275,9 +181,7 @@ class AsyncioNetwork:
             for listening in self._server.sockets:
                 self._loop.remove_reader(listening.fileno())
             self._loop.call_soon(self._server.close)
-        for datagrams in (self._answering, self._asking):
-            if datagrams is not None:
-                datagrams.close()
+        self._pings.close()
 
     def stop_reading(self) -> None:
         """Take nothing more from peers; what was taken can still be acknowledged."""
@@ -299,7 +203,7 @@ class AsyncioNetwork:
         for link in list(self._links):
             link.abort()
         await asyncio.sleep(0)  # the loop tells the links
-        self._resolvers.shutdown(wait=False, cancel_futures=True)
+        self.resolver.close()
 
     # the links
 
@@ -352,11 +256,9 @@ class AsyncioNetwork:
         if link.session is not None and not link.is_closed:
             self._host.handle(self._transport.writable, link.session)
 
-    def datagram_received(self, data: bytes, address: str, port: int, *, is_answer: bool) -> None:
+    def _datagram_received(self, data: bytes, address: str, port: int, is_answer: bool) -> None:
         event = partial(self._transport.datagram_received, is_answer=is_answer)
-        self._speaking = self._asking if is_answer else self._answering
         self._host.handle(event, data, address, port)
-        self._speaking = self._asking
 
     def _reason_to_refuse(self, address: str) -> str:
         if self._opening[address] > OPENING_MAX:
@@ -396,7 +298,7 @@ class AsyncioNetwork:
 
     async def _connect(self, session: Session, address: str) -> None:
         link = TcpLink(self, session)
-        local = None if _is_any(self._bind) else (self._bind, 0)  # any port: QB-2.1.1-06
+        local = None if is_any(self._bind) else (self._bind, 0)  # any port: QB-2.1.1-06
         try:
             async with self._connecting, asyncio.timeout(CONNECT_SECONDS):
                 await self._loop.create_connection(
@@ -414,55 +316,5 @@ class AsyncioNetwork:
                 )
 
     async def _resolve(self, peer: Peer, host: str) -> None:
-        addresses, problem = await self._addresses_of(host)
+        addresses, problem = await self.resolver.addresses_of(host)
         self._host.handle(self._transport.resolved, peer, addresses, problem)
-
-    async def _addresses_of(self, host: str) -> tuple[Sequence[str], str]:
-        known = self.hosts.get(host.lower())
-        if known:
-            return known, ""
-        try:
-            return [str(ipaddress.ip_address(host))], ""
-        except ValueError:
-            pass
-        try:
-            found = await self._loop.run_in_executor(
-                self._resolvers, self._look_up, host, _family(self._bind)
-            )
-        except (OSError, UnicodeError) as error:  # a label may be too long for DNS
-            reason = error.strerror if isinstance(error, OSError) else "it is no name for DNS"
-            return (), f"the name {host} cannot be resolved: {reason}"
-        return list(dict.fromkeys(str(info[4][0]) for info in found)), ""
-
-    def _look_up(self, host: str, family: socket.AddressFamily) -> list[Any]:
-        """Ask the resolver of the system; it may take its time."""
-        return socket.getaddrinfo(host, self._port, family=family, type=socket.SOCK_STREAM)
-
-    async def _open_datagrams(self, port: int, *, is_asking: bool) -> asyncio.DatagramTransport:
-        try:
-            endpoint, _ = await self._loop.create_datagram_endpoint(
-                lambda: _Datagrams(self, is_asking=is_asking), local_addr=(self._bind, port)
-            )
-        except OSError as error:
-            self.stop_accepting()
-            raise cannot_listen(error, "UDP", self._bind, port) from error
-        return endpoint
-
-
-def _is_any(address: str) -> bool:
-    return ipaddress.ip_address(address).is_unspecified
-
-
-def _family(bind: str) -> socket.AddressFamily:
-    """The addresses that a socket bound to ours can reach."""
-    if _is_any(bind):
-        return socket.AF_UNSPEC
-    return socket.AF_INET if ipaddress.ip_address(bind).version == 4 else socket.AF_INET6
-
-
-def _set_options(connection: socket.socket | None) -> None:
-    if connection is None:
-        return
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)

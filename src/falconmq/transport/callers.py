@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from falconmq.transport.binding import TcpLink
+    from falconmq.transport.links import TcpLink
 
 PENDING_MAX: Final = 256 << 20  # bytes of packets that are not whole, of all connections
 OF_ONE_ADDRESS_MIN: Final = 64  # connections that an address may have in any case

@@ -18,15 +18,13 @@ from uuid import UUID
 
 from falconmq.manager.connectors import connector_queue
 from falconmq.manager.events import EventKind
+from falconmq.manager.expiry import expire
+from falconmq.manager.journaling import journal_sent_message
 from falconmq.manager.model import Queue
+from falconmq.manager.placing import link_message
 from falconmq.manager.positions import MessagePosition
-from falconmq.manager.storing import (
-    expire,
-    journal_sent_message,
-    link_message,
-    message_position_available,
-    remove_position,
-)
+from falconmq.manager.removing import remove_position
+from falconmq.manager.storing import message_position_available
 from falconmq.message import is_expired
 from falconmq.wire.guid import NULL_GUID
 from falconmq.wire.user_message import UserMessage
@@ -69,23 +67,13 @@ def _move(
     transport: Transport, table: OutgoingTable, position: MessagePosition, target: Queue
 ) -> None:
     core, message = transport.core, position.message
-    source, number = message.identity
     table.drop(position.lookup_id)
-    if source == transport.guid:
+    if message.identity[0] == transport.guid:
         if message.transaction is not None:
             table.pending -= 1
         journal_sent_message(core, message)
     if core.events is not None:
         name = str(target.path_name.with_computer("."))
-        core.events.record(
-            EventKind.MOVED,
-            source,
-            number,
-            table.queue,
-            position.lookup_id,
-            position.size,
-            detail=name,
-            about=message,
-        )
+        core.events.record_position(EventKind.MOVED, position, name)
     remove_position(core, position)
     message_position_available(core, target, link_message(core, target, replace(message)))

@@ -14,7 +14,7 @@ from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import QueueType
 from falconmq.message import is_expired
 from falconmq.security.body_encryption import needs_private_key
-from falconmq.security.problems import RegistryAwayError
+from falconmq.security.problems import RegistryAskedError, RegistryAwayError
 from falconmq.transport.session import Session
 from falconmq.transport.unsealing import Unsealed, unseal
 from falconmq.wire.access_masks import MQSEC_WRITE_MESSAGE, ObjectKind
@@ -30,17 +30,20 @@ def examined(
 ) -> StoredMessage | MessageClass | None:
     """The message as its queue keeps it, in the clear; or why it cannot be taken.
 
-    None: it is not looked at now, and has to come again.
+    None: it is not looked at now, and has to come again. RegistryAskedError: the directory is being
+    asked about it.
     """
     refusal = _refusal(transport, message.packet, queue)
     if refusal is not None or queue is None:
         return refusal or MessageClass.NACK_BAD_DST_Q
     if queue.queue_type is QueueType.CONNECTOR:
         return message  # signed and encrypted for a foreign system: that opens it, and may refuse
-    if not _may_open(transport, session, message.packet, queue):
-        return None
     try:
+        if not _may_open(transport, session, message.packet, queue):
+            return None
         found = unseal(transport.protection, message, queue)
+    except RegistryAskedError:
+        raise  # there will be an answer soon: it waits for that
     except RegistryAwayError as error:
         _send_away(transport, session, error)
         return None
@@ -81,7 +84,7 @@ def _may_open(transport: Transport, session: Session, packet: UserMessage, queue
         return True
     if not session.is_closed:  # by an earlier message of the same segment
         transport.counters["sessions closed for too many keys"] += 1
-    transport.close(session, "the peer encrypts with a new key for every message")
+    transport.connections.close(session, "the peer encrypts with a new key for every message")
     return False
 
 
@@ -89,7 +92,7 @@ def _send_away(transport: Transport, session: Session, error: RegistryAwayError)
     """A message that nobody can judge now stays with its sender, who will connect again."""
     if not session.is_closed:  # by an earlier message of the same segment
         transport.counters["sessions closed while the directory was away"] += 1
-    transport.close(session, f"a signature cannot be verified now: {error}")
+    transport.connections.close(session, f"a signature cannot be verified now: {error}")
 
 
 def _may_send(transport: Transport, queue: Queue, sender: Principal | None) -> bool:

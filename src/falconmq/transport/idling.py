@@ -8,23 +8,45 @@ message of its stream will bring another.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from falconmq.manager.model import OutgoingQueue
 from falconmq.manager.persistence import forget_queue
 from falconmq.manager.registry import unregister
-from falconmq.manager.storing import remove_position
+from falconmq.manager.removing import remove_position
 from falconmq.transport.outgoing import OutgoingTable
 from falconmq.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
 
+_CLEAN_UP_SECONDS: Final = 3600.0
+_CROWDED: Final = 500  # outgoing queues: then those without messages go every minute
+_CROWDED_SECONDS: Final = 60.0
 _LOOKED_AT_MAX: Final = 1_000  # messages of one queue in one go
 
 
-def clean_up(transport: Transport) -> None:
-    """Forget what nobody needs; called now and then."""
+def keep_clean(transport: Transport) -> None:
+    """Forget now, and every hour, what nobody needs."""
+    _clean_up_hourly(transport)
+    _clear_crowd(transport)
+
+
+def _clean_up_hourly(transport: Transport) -> None:
+    transport.incoming_streams.clean_up(transport.now)
+    _clean_up(transport)
+    transport.after(_CLEAN_UP_SECONDS, partial(_clean_up_hourly, transport))
+
+
+def _clear_crowd(transport: Transport) -> None:
+    """Somebody invents destinations: let go sooner of those that have no messages."""
+    if len(transport.core.outgoing) > _CROWDED:
+        _clean_up(transport)
+    transport.after(_CROWDED_SECONDS, partial(_clear_crowd, transport))
+
+
+def _clean_up(transport: Transport) -> None:
     for queue in list(transport.core.outgoing.values()):
         table = transport.tables.get(queue)
         if table is not None and table.peer.session is None:

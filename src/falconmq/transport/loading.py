@@ -17,6 +17,7 @@ from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import NEEDS_NUMBER, StoredMessage
 from falconmq.transport.numbering import number_late
 from falconmq.transport.outgoing import JOURNALED, Entry, OutgoingTable
+from falconmq.transport.tables import table_of
 from falconmq.wire.user_header import TRANSACTION_HEADER
 
 if TYPE_CHECKING:
@@ -27,11 +28,25 @@ _PACKET: Final = struct.Struct("<16x16s24xII")  # SourceQueueManager, MessageID,
 _LOOKUP_ID: Final = struct.Struct(">8xQ")
 
 
-def load_queue(transport: Transport, queue: OutgoingQueue) -> None:
+def load(transport: Transport) -> None:
+    """Read all that the store has; what was known before is forgotten."""
+    transport.outgoing_streams.load()
+    transport.incoming_streams.load()
+    transport.history.load()
+    transport.tables.clear()
+    transport.awaiting.clear()
+    transport.last_numbered.clear()
+    for peer in transport.peers.values():
+        peer.tables.clear()
+    for queue in transport.core.outgoing.values():
+        _load_queue(transport, queue)
+
+
+def _load_queue(transport: Transport, queue: OutgoingQueue) -> None:
     """Fill the table of an outgoing queue with the messages that the queue has."""
     if queue.is_multicast or queue.is_http or not len(queue.positions):
         return
-    table = transport.table_of(queue)
+    table = table_of(transport, queue)
     for lookup_id in queue.positions.available:
         table.unsent.add(lookup_id)
     unnumbered: list[tuple[int, int]] = []

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from falconmq.manager.expiry import start_time_to_be_received_timer
 from falconmq.manager.model import OutgoingQueue
+from falconmq.manager.placing import link_position, next_lookup_id, store_again, store_position
 from falconmq.manager.positions import MessagePosition
+from falconmq.manager.removing import remove_position
 from falconmq.manager.states import PositionState
-from falconmq.manager.storing import (
-    link_position,
-    remove_position,
-    start_time_to_be_received_timer,
-    store_again,
-    store_position,
-)
 from falconmq.transport.outgoing import OutgoingTable
+from falconmq.transport.tables import table_of
 
 if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
@@ -28,10 +25,10 @@ if TYPE_CHECKING:
 
 def number(transport: Transport, queue: OutgoingQueue, position: MessagePosition) -> None:
     """Give a transactional message its place, as its transaction commits."""
-    table = transport.table_of(queue)
+    table = table_of(transport, queue)
     if position.lookup_id < transport.last_numbered.get(queue, 0):
         queue.expired.discard(position.lookup_id)
-        queue.positions.renumber(position, transport.next_lookup_id(position.message))
+        queue.positions.renumber(position, next_lookup_id(transport.core, position.message))
         start_time_to_be_received_timer(transport.core, position)
     _stamp(transport, table, position)
 
@@ -48,9 +45,10 @@ def number_late(transport: Transport, table: OutgoingTable, lookup_id: int) -> N
     remove_position(core, position)
     table.unsent.remove(lookup_id)
     message = position.message
-    moved = MessagePosition(queue, transport.next_lookup_id(message), message)
+    moved = MessagePosition(queue, next_lookup_id(core, message), message)
     moved.state = PositionState.AVAILABLE
     link_position(core, moved)
+    start_time_to_be_received_timer(core, moved)
     _stamp(transport, table, moved)
     store_position(core, moved)
     table.unsent.add(moved.lookup_id)

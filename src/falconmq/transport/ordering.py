@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from falconmq.manager.events import EventKind
+from falconmq.manager.journaling import dead_letter, journal_sent_message
 from falconmq.manager.record import StoredMessage
-from falconmq.manager.storing import dead_letter, journal_sent_message, remove_position
+from falconmq.manager.removing import remove_position
 from falconmq.transport.incoming_streams import IncomingStream
 from falconmq.transport.outgoing import Entry, OutgoingTable
 from falconmq.transport.sending import (
@@ -20,6 +21,7 @@ from falconmq.transport.sending import (
     start_transactional_ack_wait,
     stop_transactional_ack_wait,
 )
+from falconmq.transport.tables import table_for
 from falconmq.transport.transactional_acks import send_order_ack
 from falconmq.wire.message_class import MessageClass
 from falconmq.wire.ordering_acks import FinalAckBody, OrderAckBody
@@ -37,11 +39,11 @@ def order_ack_received(transport: Transport, body: OrderAckBody, sender: bytes) 
             continue  # another receiver's stream with the same number
         if body.tx_sequence_number >= stream.next_number:
             continue  # nobody can have received what has no number yet
-        table = transport.table_for(stream.destination)
+        table = table_for(transport, stream.destination)
         streams.acknowledge(stream, body.tx_sequence_number, transport.now)
         if table is not None:
             _arrived(transport, table, body)
-            transport.describe(table)
+            table.describe(transport.outgoing_streams)
 
 
 def _arrived(transport: Transport, table: OutgoingTable, body: OrderAckBody) -> None:
@@ -95,7 +97,7 @@ def final_ack_received(transport: Transport, body: FinalAckBody, message_class: 
         _end(transport, table, position.message, message_class)
         remove_position(transport.core, position)
     renew_if_done(transport, table)
-    transport.describe(table)
+    table.describe(transport.outgoing_streams)
 
 
 def _is_about(body: FinalAckBody, entry: Entry) -> bool:

@@ -25,7 +25,7 @@ from falconmq.wire.transaction_header import TransactionHeader
 from falconmq.wire.user_header import JOURNAL_NEGATIVE, JOURNAL_POSITIVE
 
 if TYPE_CHECKING:
-    from falconmq.transport.outgoing_streams import OutgoingStream
+    from falconmq.transport.outgoing_streams import OutgoingStream, OutgoingStreams
     from falconmq.transport.peers import Peer
 
 JOURNALED: Final = JOURNAL_NEGATIVE | JOURNAL_POSITIVE
@@ -60,10 +60,10 @@ class Entry:
 class OutgoingTable:
     """What is to be sent to one destination, what was sent, what waits for the end of its story."""
 
-    def __init__(self, queue: OutgoingQueue, peer: Peer, stream: OutgoingStream | None) -> None:
+    def __init__(self, queue: OutgoingQueue, peer: Peer) -> None:
         self.queue = queue
         self.peer = peer
-        self.stream = stream  # None until the first transactional message
+        self.stream: OutgoingStream | None = None  # until the first transactional message
         self.unsent = LookupIds()
         self.kept: dict[int, MessagePosition] = {}
         self._kept_bytes = 0
@@ -143,6 +143,13 @@ class OutgoingTable:
             return False
         is_older = header.tx_sequence_id < stream.tx_sequence_id
         return is_older or header.tx_sequence_number <= stream.acked_number
+
+    def describe(self, streams: OutgoingStreams) -> None:
+        """Keep what operators read about a stream (QB-3.1.5.6-11 to -20)."""
+        if self.stream is not None:
+            unacked = [(e.tx_sequence_number, e.previous_number) for e in self.transactional]
+            info, unread = self.queue.transfer_info, len(self.arrived)
+            streams.describe(self.stream, info, unacked=unacked, unread=unread)
 
     def requeue(self) -> None:
         """The session is over: send again what its peer may not have."""

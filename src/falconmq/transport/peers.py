@@ -23,6 +23,7 @@ from falconmq.manager.model import ConnectionAttempt, OutgoingQueue
 from falconmq.manager.states import ConnectionStatus, OutgoingState
 from falconmq.transport.connecting_foreign import hand_over
 from falconmq.transport.initiator import InitiatorSession
+from falconmq.transport.noting import log_failure
 from falconmq.transport.outgoing import OutgoingTable
 from falconmq.transport.session import Session, SessionState
 
@@ -96,12 +97,23 @@ def wake(transport: Transport, peer: Peer) -> None:
         establish(transport, peer)
 
 
-def look_again(transport: Transport) -> None:
-    """More is known of the ways than before: whoever waits for one does not wait for its timer."""
+def look_again(transport: Transport, *, is_new_map: bool = True) -> None:
+    """More is known of the ways than before: whoever waits for one does not wait for its timer.
+
+    Without a new map that concerns those alone whose queue manager nobody knew until now.
+    """
     for peer in list(transport.peers.values()):
         has_no_way = any(queue.state is OutgoingState.NEED_VALIDATION for queue in peer.tables)
-        if has_no_way and peer.retry_at is not None and peer.has_work:
+        may_try = has_no_way and peer.retry_at is not None and peer.has_work
+        if may_try and (is_new_map or _is_found(transport, peer)):
             establish(transport, peer, is_retry=True)
+
+
+def _is_found(transport: Transport, peer: Peer) -> bool:
+    if peer.queue_manager is not None:
+        return False
+    found = transport.router.get_destination_info(next(iter(peer.tables)).destination)
+    return found is not None and found.queue_manager is not None
 
 
 def establish(transport: Transport, peer: Peer, *, is_retry: bool = False) -> None:
@@ -176,7 +188,7 @@ def _try_hop(transport: Transport, peer: Peer, *, is_retry: bool) -> None:
     if shared is not None:
         attach(transport, peer, shared)
     elif transport.settings.ping_enabled and not is_retry:  # QB-3.1.5.2.2-01
-        transport.ping(hop.address, partial(_pinged, transport, peer, hop))
+        transport.pings.ask(hop.address, partial(_pinged, transport, peer, hop))
     else:
         _connect(transport, peer, hop, pinged=False)
 
@@ -218,7 +230,7 @@ def _connect(transport: Transport, peer: Peer, hop: NextHop, *, pinged: bool) ->
         is_direct=peer.is_direct,
         pinged=pinged,
     )
-    transport.add_session(session)
+    transport.connections.add(session)
     attach(transport, peer, session)
     transport.network.connect(session, hop.address)
 
@@ -227,12 +239,23 @@ def attach(transport: Transport, peer: Peer, session: Session) -> None:
     """Let a session carry the messages of a peer; it may still be opening."""
     _stop_retry(peer)
     peer.session, peer.is_busy = session, False
-    transport.peers_of(session).append(peer)
+    transport.connections.peers_of(session).append(peer)
     if session.state is SessionState.OPEN:
         opened(transport, peer, session)
-        transport.pump(session)
+        transport.connections.pump(session)
     elif session.state in _REQUESTED:
         request_sent(transport, peer)
+
+
+def leads_to(session: Session, peer: Peer) -> bool:
+    """Whether a session that a peer opened is a way to send what waits for it."""
+    if peer.is_direct is not session.is_direct or not peer.has_work:
+        return False
+    return any(
+        hop.address == session.remote_address
+        and (hop.queue_manager is None or hop.queue_manager.bytes_le == session.remote_guid)
+        for hop in peer.hops
+    )
 
 
 def request_sent(transport: Transport, peer: Peer) -> None:
@@ -267,7 +290,7 @@ def lost(transport: Transport, peer: Peer, status: ConnectionStatus | None, prob
 
 def _fail(transport: Transport, peer: Peer, status: ConnectionStatus, problem: str) -> None:
     """A step before the session failed (QB-3.1.5.2-03)."""
-    transport.log_failure(peer, problem)
+    log_failure(peer, problem)
     peer.problem = problem
     record(transport, peer, status)
     _retry_later(transport, peer)

@@ -8,10 +8,14 @@ or two queue managers answer each other's answers for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from falconmq.wire.ping import Ping, PingCookies, received_answer, received_ping
+
+if TYPE_CHECKING:
+    from falconmq.transport.transport import Transport
 
 RESPONSE_SECONDS: Final = 1.0  # Ping Response Timer, QB-3.1.2.9-01
 
@@ -79,3 +83,45 @@ def answer(data: bytes, queue_manager: bytes, *, refused: bool) -> bytes | None:
     if request is None or request.qm_guid == queue_manager:  # QB-3.1.7.7-01; or an echo of our own
         return None
     return request.response(queue_manager, refused=refused).encode()  # QB-3.1.7.7-02 to -06
+
+
+class Pings:
+    """The pings of a transport: its own, one for all who ask for the same address, and others'."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._pinger = Pinger(transport.guid)
+        self._waiting: dict[str, list[Callable[[bool], None]]] = {}
+
+    def ask(self, address: str, done: Callable[[bool], None]) -> None:
+        """Send Ping Request, MQQB 3.1.7.6; `done` is told whether a session would be taken."""
+        waiting = self._waiting.setdefault(address, [])
+        waiting.append(done)
+        if len(waiting) == 1:
+            transport = self._transport
+            datagram = self._pinger.request(address, transport.now)
+            transport.network.send_datagram(datagram, address, transport.settings.ping_port)
+            transport.after(RESPONSE_SECONDS, self._expired)
+
+    def asked(self, data: bytes, address: str, port: int) -> None:
+        """A peer asks (MQQB 3.1.7.7)."""
+        transport = self._transport
+        if transport.settings.ping_answered:
+            is_full = len(transport.connections) >= transport.settings.sessions_max
+            response = answer(data, transport.guid, refused=is_full)
+            if response is not None:
+                transport.network.send_datagram(response, address, port)
+
+    def answered(self, data: bytes, address: str) -> None:
+        """An answer to one of ours, it seems (MQQB 3.1.7.8)."""
+        is_welcome = self._pinger.received(data, address)
+        if is_welcome is not None:
+            self._tell(address, is_welcome)
+
+    def _expired(self) -> None:
+        for address in self._pinger.expired(self._transport.now):
+            self._tell(address, False)
+
+    def _tell(self, address: str, is_welcome: bool) -> None:
+        for done in self._waiting.pop(address, []):
+            done(is_welcome)

@@ -3,7 +3,8 @@
 How to think about it. The session has counted the message; here it finds its place or its end. The
 order of the checks is QB-A15's: duplicate, expiry, destination, security, order, insertion. What is
 decided goes into the batch of this turn, and the session acknowledges the message when that is
-durable. So a message is acknowledged when its fate cannot be forgotten any more, not earlier.
+durable. So a message is acknowledged when its fate cannot be forgotten any more, not earlier. One
+that nobody can judge before a directory has answered waits for that (`undecided`).
 
 A transactional message that is refused has still arrived: its stream goes on, and a negative
 FinalAck tells its sender (QB-A55).
@@ -17,12 +18,13 @@ from uuid import UUID
 
 from falconmq.errors import FalconMQError, NameSyntaxError, ResourceError, WireError
 from falconmq.manager.events import EventKind
+from falconmq.manager.journaling import store_copy
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.opening import close_queue, open_queue
 from falconmq.manager.queue_names import direct_path
 from falconmq.manager.record import StoredMessage
 from falconmq.manager.states import AccessType, EnqueueStatus, QueueType
-from falconmq.manager.storing import enqueue_message, store_copy
+from falconmq.manager.storing import enqueue_message
 from falconmq.message import is_expired
 from falconmq.names import (
     DirectFormatName,
@@ -30,9 +32,11 @@ from falconmq.names import (
     PublicFormatName,
     SingleFormatName,
 )
+from falconmq.security.problems import RegistryAskedError
 from falconmq.transport.administration import send_administration_acknowledgment
 from falconmq.transport.connecting_foreign import find_connector, is_for_another
 from falconmq.transport.examining import examined
+from falconmq.transport.noting import note, note_answer
 from falconmq.transport.ordering import (
     final_ack_received,
     order_ack_received,
@@ -55,11 +59,39 @@ if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
 
 _FLAGS_AT: Final = BASE_HEADER_SIZE + 44  # UserHeader.Flags in a packet
+_NAMES_MAX: Final = 4096  # direct names whose queues are remembered
 _RECEIVING: Final = frozenset({QueueType.PRIVATE, QueueType.PUBLIC, QueueType.CONNECTOR})
 
 
 def receive(transport: Transport, session: Session, packet: UserMessage, data: Buffer) -> None:
     """One UserMessage that a session has counted."""
+    if session in transport.undecided:  # and so is all that comes behind
+        _decide_later(transport, session, packet, data)
+        return
+    try:
+        _receive(transport, session, packet, data)
+    except RegistryAskedError:
+        _decide_later(transport, session, packet, data)
+
+
+def decide_again(transport: Transport) -> None:
+    """The directory has answered something: look again at the messages that wait for that."""
+    for session, messages in transport.undecided.take():
+        for packet, data in messages:
+            if not session.is_closed:
+                transport.turns.count_received(session)
+                receive(transport, session, packet, data)
+
+
+def _decide_later(
+    transport: Transport, session: Session, packet: UserMessage, data: Buffer
+) -> None:
+    transport.counters["messages that waited for the directory"] += 1
+    if not transport.undecided.put(session, packet, data):
+        transport.connections.close(session, "too many messages wait for the directory")
+
+
+def _receive(transport: Transport, session: Session, packet: UserMessage, data: Buffer) -> None:
     user = packet.user
     if is_for_another(transport, packet) and find_connector(transport, packet) is None:
         # Duplicates are found where they arrive. Here a message may come again because the ways go
@@ -70,7 +102,7 @@ def receive(transport: Transport, session: Session, packet: UserMessage, data: B
     is_transactional = packet.transaction is not None
     if not is_transactional and transport.history.is_duplicate(source, message_id):
         transport.counters["duplicates"] += 1  # QB-3.1.5.8.1-03, QB-A12
-        transport.note(EventKind.DUPLICATE, packet, session.remote_address)
+        note(transport.core, EventKind.DUPLICATE, packet, session.remote_address)
         return
     message = StoredMessage(data, packet)
     is_done = _process(transport, session, message)
@@ -84,7 +116,7 @@ def _process(transport: Transport, session: Session, message: StoredMessage) -> 
     try:
         ack = from_user_message(packet)
     except WireError as error:  # QB-3.1.5.1.3-01
-        transport.close(session, f"malformed packet: {error}")
+        transport.connections.close(session, f"malformed packet: {error}")
         return False
     if ack is not None:
         if isinstance(ack, OrderAck):
@@ -147,7 +179,8 @@ def _insert(
     status = enqueue_message(transport.core, queue, message)  # QB-3.1.5.8.8-02
     if status is EnqueueStatus.MANAGER_QUOTA:
         transport.counters["sessions closed for lack of room"] += 1
-        transport.close(session, "the quota of the queue manager is used up")  # -07, -08
+        problem = "the quota of the queue manager is used up"
+        transport.connections.close(session, problem)  # QB-3.1.5.8.8-07, -08
         return False
     if status is EnqueueStatus.QUEUE_QUOTA:
         reason = MessageClass.NACK_Q_EXCEED_QUOTA
@@ -160,7 +193,7 @@ def _insert(
         reason = MessageClass.NACK_REACH_QUEUE_TIMEOUT
         _refuse(transport, packet, reason, reply_address, queue=queue)
         return True
-    transport.note_answer(packet)
+    note_answer(transport.core, packet)
     _tell_arrival(transport, packet)
     return True
 
@@ -213,6 +246,8 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
     if name is None:
         _refuse(transport, packet, MessageClass.NACK_BAD_DST_Q)
         return
+    if name not in transport.core.outgoing and transport.router.is_asked(name):
+        raise RegistryAskedError(f"the directory is asked for {name}", since=now)
     passed = _with_hops(message, hops)
     try:
         descriptor = open_queue(transport.core, name, AccessType.SEND, internal=True)
@@ -240,7 +275,7 @@ def _pass_on(transport: Transport, session: Session, message: StoredMessage) -> 
 
 def _no_room(transport: Transport, session: Session) -> None:
     transport.counters["sessions closed for lack of room"] += 1
-    transport.close(session, "there is no room to pass messages on")
+    transport.connections.close(session, "there is no room to pass messages on")
 
 
 def _came_back(transport: Transport, packet: UserMessage) -> None:
@@ -308,5 +343,7 @@ def _find_direct(transport: Transport, text: str) -> Queue | None:
     path = direct_path(name)
     queue = None if path is None else transport.core.paths.get(path)
     if queue is not None:
-        transport.remember_name(text, queue)
+        if len(transport.known_names) >= _NAMES_MAX:
+            transport.known_names.clear()
+        transport.known_names[text] = queue
     return queue

@@ -42,6 +42,10 @@ class Router(Protocol):
         """Whether a connector acknowledges messages for a queue manager in its place."""
         ...
 
+    def is_asked(self, name: SingleFormatName) -> bool:
+        """Whether a directory is being asked for a queue: then a message for it can wait."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StaticRouter:
@@ -82,6 +86,9 @@ class StaticRouter:
 
     def is_foreign(self, queue_manager: UUID) -> bool:  # noqa: ARG002
         return False
+
+    def is_asked(self, name: SingleFormatName) -> bool:  # noqa: ARG002
+        return False  # nor a directory
 
 
 def _check_host(queue_manager: UUID, host: str) -> None:

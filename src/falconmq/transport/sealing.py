@@ -5,8 +5,8 @@ addressed to. What is only passed on is left as it is. A message that cannot be 
 sent: it leaves its queue, as a dead letter if its sender asked for that (MQQB 3.1.7.1.5.1).
 
 That is the rule also for a receiver whose keys nobody knows: the directory was asked, and has said
-so (QB-3.1.7.1.5-04). A directory that is away has said nothing. Until it answers, the message waits
-in its place, and all behind it: their order stays what it was.
+so (QB-3.1.7.1.5-04). A directory that is away, or is being asked, has said nothing. Until it
+answers, the message waits in its place, and all behind it: their order stays what it was.
 """
 
 from __future__ import annotations
@@ -19,13 +19,20 @@ from uuid import UUID
 
 from falconmq.errors import FalconMQError, WireError
 from falconmq.manager.events import EventKind
+from falconmq.manager.journaling import dead_letter
 from falconmq.manager.model import ConnectionAttempt
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import ConnectionStatus
-from falconmq.manager.storing import dead_letter, message_position_deleted
 from falconmq.security.body_encryption import encrypt_body
-from falconmq.security.problems import EncryptionError, RegistryAwayError, SecurityError
+from falconmq.security.problems import (
+    EncryptionError,
+    RegistryAskedError,
+    RegistryAwayError,
+    SecurityError,
+)
+from falconmq.transport.noting import note
 from falconmq.transport.outgoing import OutgoingTable
 from falconmq.transport.peers import HISTORY_MAX
 from falconmq.transport.session import Session
@@ -160,7 +167,12 @@ def _hold(transport: Transport, table: OutgoingTable, error: RegistryAwayError) 
     table.encryption_problem = str(error)
     transport.counters["waits for keys"] += 1
     protection = transport.protection
-    if protection is not None and protection.is_news(table.queue.number, str(error)):
+    is_usual = isinstance(error, RegistryAskedError)
+    if (
+        protection is not None
+        and not is_usual
+        and protection.is_news(table.queue.number, str(error))
+    ):
         _log.warning(
             'messages wait for the keys of their receiver queue=%s reason="%s" hint="%s"',
             table.queue.destination,
@@ -170,11 +182,18 @@ def _hold(transport: Transport, table: OutgoingTable, error: RegistryAwayError) 
     transport.after(HOLD_SECONDS, partial(_release, transport, table))
 
 
+def look_at_keys_again(transport: Transport) -> None:
+    """Somebody may know more keys than before: what waits for them tries it now."""
+    for table in list(transport.tables.values()):
+        if table.is_held:
+            _release(transport, table)
+
+
 def _release(transport: Transport, table: OutgoingTable) -> None:
     table.is_held = False
     session = table.peer.session
     if session is not None:
-        transport.pump(session)
+        transport.connections.pump(session)
 
 
 def _give_up(
@@ -188,9 +207,7 @@ def _give_up(
     core, queue, reason = transport.core, table.queue, MessageClass.NACK_COULD_NOT_ENCRYPT
     table.encryption_problem = str(error)
     transport.counters["messages not encrypted"] += 1
-    transport.note(
-        EventKind.REFUSED, position.message.packet, str(error), reason=reason, queue=queue
-    )
+    note(core, EventKind.REFUSED, position.message.packet, str(error), reason=reason, queue=queue)
     protection = transport.protection
     if protection is None or protection.is_news(queue.number, str(error)):
         _log.warning(

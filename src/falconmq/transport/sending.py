@@ -12,20 +12,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from falconmq.manager.core import is_source
 from falconmq.manager.dispatch import (
     add_message_to_dispatch_collection,
     held_dispatch,
     remove_message_from_dispatch_collection,
 )
 from falconmq.manager.events import EventKind
+from falconmq.manager.expiry import expire
+from falconmq.manager.journaling import journal_sent_message
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage, transaction_header_offset
+from falconmq.manager.removing import remove_sent
 from falconmq.manager.states import OutgoingState
-from falconmq.manager.storing import (
-    expire,
-    journal_sent_message,
-    remove_sent,
-)
 from falconmq.message import is_expired
 from falconmq.transport import peers
 from falconmq.transport.outgoing import Entry, OutgoingTable
@@ -53,17 +52,17 @@ _PREVIOUS_OFFSET: Final = 16  # of PreviousTxSequenceNumber in a TransactionHead
 
 def pump(transport: Transport, session: Session) -> None:
     """Send what the window allows."""
-    if not transport.can_send(session):
+    if not transport.connections.can_send(session):
         return
     with held_dispatch(transport.core):
-        for peer in transport.peers_of(session):
+        for peer in transport.connections.peers_of(session):
             for table in peer.tables.values():
                 offer(transport, table, session)
 
 
 def offer(transport: Transport, table: OutgoingTable, session: Session) -> None:
     """Let the next message of a queue compete for the window (QB-3.1.7.12-09)."""
-    if table.offered is not None or not table.unsent or not transport.can_send(session):
+    if table.offered is not None or not table.unsent or not transport.connections.can_send(session):
         return
     if table.is_held:
         return
@@ -84,7 +83,7 @@ def send_user_message_wrapper(
     assert isinstance(table, OutgoingTable)
     table.offered = None
     session = table.peer.session
-    if session is not None and transport.can_send(session):
+    if session is not None and transport.connections.can_send(session):
         send_user_message(transport, table, position, session)  # QB-3.1.7.16-01
     remove_message_from_dispatch_collection(transport.core, position)  # QB-3.1.7.16-02
     if session is not None:
@@ -205,12 +204,12 @@ def _resend(transport: Transport, table: OutgoingTable, timer: int) -> None:
     _count_again(transport, len(table.transactional))
     table.requeue_transactional()  # QB-3.1.6.5-01, QB-3.1.6.5-02
     start_transactional_ack_wait(transport, table)
-    transport.describe(table)
+    table.describe(transport.outgoing_streams)
     session = table.peer.session
     if session is None:
         peers.wake(transport, table.peer)
     else:
-        transport.pump(session)
+        transport.connections.pump(session)
 
 
 def acknowledged(transport: Transport, received: Sequence[Entry], stored: Sequence[Entry]) -> None:
@@ -278,7 +277,7 @@ def _place_of(entry: Entry) -> TransactionHeader:
 def _journal(transport: Transport, entry: Entry) -> None:
     """The sender's journal is at the sender: what we pass on for others is not kept here."""
     position = entry.table.queue.positions.find(entry.lookup_id)
-    if position is not None and transport.is_source(position.message.packet):
+    if position is not None and is_source(transport.core, position.message):
         journal_sent_message(transport.core, position.message)
 
 

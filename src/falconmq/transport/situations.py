@@ -72,7 +72,7 @@ def situation_of(transport: Transport, queue: OutgoingQueue) -> Situation:
     session, hops = peer.session, peer.hops
     guid = None if session is None else session.remote_guid
     manager = peer.queue_manager if guid is None else UUID(bytes_le=guid)
-    known = () if manager is None else transport.addresses.get(manager.bytes_le, ())
+    known = () if manager is None else transport.addresses.of(manager.bytes_le)
     return Situation(
         problem=peer.problem,
         next_try_seconds=None if peer.retry_at is None else max(0.0, peer.retry_at - now),
@@ -92,7 +92,7 @@ def situation_of(transport: Transport, queue: OutgoingQueue) -> Situation:
         unanswered_seconds=_age(table.unanswered_since, now),
         window=0 if session is None else session.window,
         is_window_full=session is not None and _is_full(session),
-        is_peer_reading=session is None or transport.is_peer_reading(session),
+        is_peer_reading=session is None or transport.connections.is_peer_reading(session),
         encryption_problem=table.encryption_problem,
         waits_for_keys=table.is_held,
     )

@@ -69,7 +69,8 @@ def unseal(
 ) -> Unsealed | MessageClass:
     """The message for its queue; or the class that says why it cannot be taken.
 
-    RegistryAwayError: nobody can say that now, and the message is to come again.
+    RegistryAwayError: nobody can say that now, and the message is to come again. Or wait, if that
+    is RegistryAskedError.
     """
     packet, privacy = message.packet, queue.properties.privacy_level
     sealed = is_encrypted(packet)

@@ -112,6 +112,7 @@ def test_a_replication_message_is_an_express_message_and_otherwise_plain() -> No
     assert not sent.correlation_id
 
 
+@pytest.mark.requirement("RP-5.1-01")
 @pytest.mark.requirement("RP-3.1.7.2.1-11", "RP-3.1.7.2.1-12")
 def test_the_queue_manager_signs_as_msmq_1_0_did() -> None:
     server = make_server(Estate(), "PEC0", 1)

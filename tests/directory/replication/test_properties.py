@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from falconmq.directory.replication.properties import (
+    IDENTIFIERS,
     OBJECT_TABLES,
     carried_names,
     is_bsc,
@@ -18,8 +20,10 @@ from falconmq.directory.replication.properties import (
 from falconmq.directory.schema import Kind, ObjectTable
 from falconmq.manager.directory_objects import NULL_UUID
 from falconmq.wire.directory_change import CREATE, DirectoryChange
+from falconmq.wire.property_ids import MachineProperty, ObjectType
 from falconmq.wire.reader import Reader
 from falconmq.wire.sddl import parse_sddl
+from tests.wire.property_catalogue import requirement, rows
 
 GUID = UUID(int=0x1234)
 SAMPLES: dict[Kind, Any] = {
@@ -98,3 +102,42 @@ def test_values_that_mean_nothing_are_left_out() -> None:
 )
 def test_which_services_make_a_bsc(service: int, expected: bool) -> None:
     assert is_bsc(service) is expected
+
+
+@pytest.mark.requirement("MQ-2.3.2.39-03")
+@pytest.mark.parametrize("blob", [b"", b"?", parse_sddl("O:S-1-1-0D:(A;;GA;;;WD)").encode()])
+def test_who_asks_for_a_new_dacl_decides_nothing_about_it(blob: bytes) -> None:
+    upgrade = MachineProperty.PROPID_QM_UPGRADE_DACL
+    assert values_of([(upgrade.value, blob), (214, 7)]) == {"quota_kilobytes": 7}
+
+
+SYNCHRONISED = [
+    pytest.param(row, marks=pytest.mark.requirement(row), id=row)
+    for row, text in rows("mqdsrp.tsv", "RP-3.2.7.8-")
+    if "sync-change PROPIDs in order" in text
+]
+
+
+def test_every_kind_of_object_has_a_list_of_the_specification() -> None:
+    assert len(SYNCHRONISED) == len(OBJECT_TABLES) == 7
+
+
+@pytest.mark.parametrize("row", SYNCHRONISED)
+def test_a_synchronisation_carries_the_properties_of_the_list_in_its_order(row: str) -> None:
+    kind, _, listed = requirement(row).partition(" sync-change PROPIDs in order: ")
+    table = OBJECT_TABLES[ObjectType[kind]]
+    carried = sync_properties(table, sample(table), later=False, pec_name="PEC0")
+    numbers = listed.partition(" ")[0].removesuffix(".").split(",")
+    assert [number for number, _ in carried] == [int(number) for number in numbers]
+
+
+@pytest.mark.requirement("RP-3.1.7.2.8-04")
+@pytest.mark.parametrize("code", OBJECT_TABLES)
+def test_the_identifier_of_an_object_has_the_number_of_its_kind(code: int) -> None:
+    kind = ObjectType(code).name.removeprefix("MQDS_")
+    number = re.search(rf"\b{kind} \w+ (\d+)", requirement("RP-3.1.7.2.8-04"))
+    assert number
+    table = OBJECT_TABLES[code]
+    assert IDENTIFIERS[code] == int(number[1])
+    first, *_ = properties_for(table, sample(table), later=False)
+    assert first == (int(number[1]), GUID.bytes_le)

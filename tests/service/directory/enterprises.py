@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.base import DirectoryBase, DirectoryRefusedError
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.schema import ObjectTable
@@ -96,6 +96,6 @@ def moody(monkeypatch: pytest.MonkeyPatch) -> type[Moody]:
 
     monkeypatch.setattr(hub, "open_back_end", open_moody)
     monkeypatch.setattr(hub, "begin", lambda *_: None)
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.02)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.02)
     return Ours

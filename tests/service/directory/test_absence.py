@@ -14,7 +14,7 @@ import pytest
 
 from falconmq import Message
 from falconmq.clock import SystemClock
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.base import DirectoryBase
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.ldap_directory import LdapDirectory
@@ -110,8 +110,8 @@ def secret(file: Path, text: str) -> Path:
 def test_a_running_service_lives_through_the_absence_of_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeping: Any
 ) -> None:
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.1)
     with keeping(tmp_path) as keeper:
         keeper.change(fill)
         keeper.stop()

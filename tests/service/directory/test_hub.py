@@ -7,12 +7,12 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from falconmq import Message
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.base import DirectoryBase
 from falconmq.directory.queries import find_all, find_one
 from falconmq.directory.routing import DirectoryRouter
@@ -259,14 +259,16 @@ def test_join_and_leave_while_it_runs(tmp_path: Path) -> None:
             protection = service.transport.protection
             assert protection is not None
             assert isinstance(protection.registry, FileRegistry)
-            # the queue is here, with its message; a directory gives no identifier twice
+            # the queue is here, with its message; the next join publishes it again
             message = await (await service.manager.queue(r".\orders")).peek(timeout=0)
             assert message.text == "hello"
             await hub.join(configuration.directory)
-            assert find_all(hub.kept, "Queue") == []
-            assert (
-                await (await service.manager.queue(r".\orders")).peek(timeout=0)
-            ).text == "hello"
+            (row,) = find_all(hub.kept, "Queue")
+            published = row["identifier"]
+            assert isinstance(published, UUID)
+            assert list(core.public) == [published] != [identifier]  # which is given only once
+            there = await service.manager.queue(str(PublicFormatName(published)))
+            assert (await there.peek(timeout=0)).text == "hello"
 
     run(main())
 
@@ -333,6 +335,38 @@ def test_a_refresh_brings_links_and_gates(tmp_path: Path) -> None:
             router = hub.router
             router.route_to(stranger)
             await until(lambda: stranger in router.map.machines)
+
+    run(main())
+
+
+def test_a_refresh_puts_right_what_came_late(tmp_path: Path) -> None:
+    async def main() -> None:
+        configuration = in_enterprise(tmp_path / "a")
+        async with started(configuration) as service:
+            hub, core = service.hub, service.engine.core
+            before = own_row(hub.kept, service)
+            assert before is not None
+            ours = ("public_encryption_keys", "public_signing_keys", "qualified_computer_name")
+            # given a write of ours that was given up, and comes behind a newer one
+            late: dict[str, object] = {
+                "public_encryption_keys": b"",
+                "public_signing_keys": b"",
+                "qualified_computer_name": "old.example.com",
+                "quota_kilobytes": 77,  # that is not ours to say
+            }
+            hub.kept.write("QueueManager", {"identifier": core.identifier, **late})
+            # when the map is read again, then what we say of ourselves is there again
+            await hub.refresh()
+            after = own_row(hub.kept, service)
+            assert after is not None
+            assert [after[name] for name in ours] == [before[name] for name in ours]
+            assert after["quota_kilobytes"] == core.settings.quota_kilobytes == 77
+            assert core.local.public_signing_keys == before["public_signing_keys"]
+            # but who was deleted is not made anew
+            assert hub.kept.delete("QueueManager", core.identifier) is DirectoryResult.SUCCESS
+            with pytest.raises(DirectoryError, match="does not know this queue manager"):
+                await hub.refresh()
+            assert own_row(hub.kept, service) is None
 
     run(main())
 
@@ -523,8 +557,8 @@ def test_a_hanging_directory_blocks_no_stop(tmp_path: Path, moody: type[Moody]) 
 @pytest.mark.skipif(find_slapd() is None, reason="no slapd: tools/install-slapd.sh installs one")
 def test_a_service_in_ldap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered in a real slapd, started without it, and at home again when it is back."""
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.1)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.2)
     password = tmp_path / "password"
     password.touch(0o600)
     password.write_text(f"{PASSWORD}\n")

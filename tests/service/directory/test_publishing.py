@@ -65,6 +65,7 @@ def lists(made: ManagerKeys) -> tuple[bytes, bytes]:
     return made.public_encryption_keys.encode(), made.public_signing_keys.encode()
 
 
+@pytest.mark.requirement("MQ-2.2.20.6-50")
 def test_renewed_keys_are_written_at_once() -> None:
     site = Site()
     site.publish(keys(1))

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from falconmq.clock import VirtualClock
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.cached import CachedDirectory
 from falconmq.security import rsa
 from falconmq.security.certificate_store import CertificateStore
 from falconmq.security.certificates import sign_certs
 from falconmq.security.keys import ManagerKeys, public_keys
 from falconmq.security.peer_store import PeerKeys, PeerStore
-from falconmq.security.problems import RegistryAwayError
+from falconmq.security.problems import RegistryAskedError, RegistryAwayError
 from falconmq.security.providers import ADVANCED, BASE, ENHANCED
 from falconmq.service.directory.registry import (
     STRANGERS_MAX,
@@ -30,7 +32,7 @@ from falconmq.service.registered import FileRegistry
 from falconmq.transport.protection import Protection
 from falconmq.wire.sid import Sid
 from falconmq.wire.user_sign_certs import certificate_digest
-from tests.directory.test_cached import MoodyDirectory
+from tests.directory.test_cached import PATIENCE, MoodyDirectory
 from tests.security import known
 from tests.security.users import ANNA, BERT, openssl
 
@@ -41,13 +43,39 @@ NEWER = rsa.generate(1024, Random(7))
 LIST = public_keys({ADVANCED: NEWER.public})
 
 
+class Patient:
+    """A registry, and somebody who comes again when the directory has answered."""
+
+    def __init__(self, registry: DirectoryRegistry, answered: threading.Event) -> None:
+        self._registry, self._answered = registry, answered
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._registry, name)
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            for _ in range(3):
+                try:
+                    return method(*args, **kwargs)
+                except RegistryAskedError:
+                    assert self._answered.wait(PATIENCE)
+                    self._answered.clear()
+                    kwargs.pop("again", None)  # whoever comes again begins at the beginning
+            raise AssertionError("it is asked for ever")
+
+        return ask
+
+
 class Town:
     """A directory with one queue manager and one user, and the registry of another one."""
 
     def __init__(self, directory: MoodyDirectory, cache: CachedDirectory, data: Path) -> None:
         self.moody, self.cache, self.data = directory, cache, data
         self.now = 1_000.0
-        self.registry = DirectoryRegistry(FileRegistry(data), cache, lambda: self.now)
+        self.answered = threading.Event()
+        self.asked = DirectoryRegistry(
+            FileRegistry(data), cache, lambda: self.now, answered=self.answered.set
+        )
+        self.registry = Patient(self.asked, self.answered)
         directory.create("Enterprise", {"name": "example.com"})
         _, site = directory.create("Site", {"name": "Berlin"})
         machine = {
@@ -82,14 +110,32 @@ def _user(owner: Sid, *certificates: bytes) -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.02)
+@pytest.fixture(params=["local", "elsewhere"])
+def town(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Town]:
+    """Both answer alike, but nobody waits for the one that is elsewhere."""
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.02)
     clock = VirtualClock()
     moody = MoodyDirectory(clock)
-    cache = CachedDirectory(moody, clock, cache_seconds=300.0, timeout_seconds=20.0)
+    is_local = request.param == "local"
+    cache = CachedDirectory(
+        moody, clock, cache_seconds=300.0, timeout_seconds=20.0, is_local=is_local
+    )
     yield Town(moody, cache, tmp_path)
+    cache.close()
+
+
+@pytest.fixture
+def away_town(tmp_path: Path) -> Iterator[Town]:
+    """Its directory is elsewhere."""
+    clock = VirtualClock()
+    moody = MoodyDirectory(clock)
+    cache = CachedDirectory(moody, clock, cache_seconds=0.0, timeout_seconds=PATIENCE)
+    found = Town(moody, cache, tmp_path)
+    yield found
+    moody.answers.set()
     cache.close()
 
 
@@ -283,3 +329,108 @@ def test_a_transport_asks_the_directory_while_it_is_part_of_one(town: Town) -> N
     registry = protection.registry
     assert registry is files
     use_directory(None, town.cache)
+
+
+# Elsewhere
+
+
+def test_nobody_waits_for_a_directory_elsewhere(away_town: Town) -> None:
+    town = away_town
+    town.moody.answers.clear()
+    asked = town.moody.asked
+    # whoever asks is told at once that it is asked; the same question is asked once
+    for _ in range(3):
+        with pytest.raises(RegistryAskedError, match=f"queue manager {MANAGER}"):
+            town.asked.keys_of(MANAGER)
+        with pytest.raises(RegistryAskedError):
+            town.asked.name_of(MANAGER)  # "" would be an answer
+    with pytest.raises(RegistryAskedError, match=f"user {ANNA}"):
+        town.asked.find_certificate(ANNA, known.CERTIFICATE)
+    assert not town.answered.is_set()
+    # and told again when there is an answer, which is there then, however short it is remembered
+    town.moody.answers.set()
+    assert town.answered.wait(PATIENCE)
+    assert town.has()
+    assert town.asked.name_of(MANAGER) == "SALES02"
+    assert town.moody.asked == asked + 2
+
+
+def test_who_comes_again_takes_nothing_of_the_allowance_for_strangers(away_town: Town) -> None:
+    town = away_town
+    town.moody.answers.clear()
+    for _ in range(2 * STRANGERS_MAX):
+        with pytest.raises(RegistryAskedError):
+            town.asked.keys_of(UUID(int=7))
+    town.moody.answers.set()
+    assert town.registry.keys_of(UUID(int=7)) is None
+    for number in range(STRANGERS_MAX - 1):
+        assert town.registry.keys_of(UUID(int=number + 10)) is None
+    with pytest.raises(RegistryAwayError, match="too many"):
+        town.asked.keys_of(UUID(int=9))
+
+
+def test_a_message_that_does_not_fit_is_judged_when_it_was_asked_anew_once(
+    away_town: Town,
+) -> None:
+    town = away_town
+    town.registry.keys_of(MANAGER)
+    asked = town.moody.asked
+    for _ in range(2):  # each message is a doubt of its own
+        # when what it is signed with does not fit, then the directory is asked, and it waits
+        assert town.asked.signing_keys_of(MANAGER) == KEYS.public_signing_keys
+        town.answered.clear()
+        with pytest.raises(RegistryAskedError):
+            town.asked.signing_keys_of(MANAGER, again=True)
+        assert town.answered.wait(PATIENCE)
+        # when it comes again and still does not fit, then that is the answer
+        assert town.asked.signing_keys_of(MANAGER) == KEYS.public_signing_keys
+        assert town.asked.signing_keys_of(MANAGER, again=True) == KEYS.public_signing_keys
+    assert town.moody.asked == asked + 2
+    # when it does fit, the next one that does not is asked for again
+    town.answered.clear()
+    with pytest.raises(RegistryAskedError):
+        town.asked.signing_keys_of(MANAGER, again=True)
+    assert town.answered.wait(PATIENCE)
+    town.asked.signing_keys_of(MANAGER)
+    town.asked.signing_keys_of(MANAGER)
+    with pytest.raises(RegistryAskedError):
+        town.asked.signing_keys_of(MANAGER, again=True)
+
+
+def test_a_message_that_comes_before_the_answer_waits_for_it_as_well(away_town: Town) -> None:
+    town = away_town
+    town.registry.signing_keys_of(MANAGER)
+    town.moody.answers.clear()
+    asked = town.moody.asked
+    for _ in range(3):  # one that is looked at again too early, and others of the same sender
+        assert town.asked.signing_keys_of(MANAGER) == KEYS.public_signing_keys
+        with pytest.raises(RegistryAskedError):
+            town.asked.signing_keys_of(MANAGER, again=True)
+    assert town.moody.asked <= asked + 1
+
+
+def test_a_question_that_nobody_answers_ends_with_the_directory_away(away_town: Town) -> None:
+    town = away_town
+    town.moody.answers.clear()
+    town.cache.timeout_seconds = 0.05
+    with pytest.raises(RegistryAskedError):
+        town.asked.keys_of(MANAGER)
+    assert town.answered.wait(PATIENCE)
+    with pytest.raises(RegistryAwayError, match="no answer within") as refused:
+        town.asked.keys_of(MANAGER)
+    assert not isinstance(refused.value, RegistryAskedError)
+
+
+def test_who_waits_for_a_directory_that_is_closed_is_told(away_town: Town) -> None:
+    town = away_town
+    town.moody.answers.clear()
+    with pytest.raises(RegistryAskedError):
+        town.asked.keys_of(MANAGER)
+    town.cache.timeout_seconds = 0.01  # that closing waits for whoever hangs
+    town.cache.close()
+    assert town.answered.is_set()
+    town.answered.clear()
+    with pytest.raises(RegistryAwayError, match="is away"):
+        town.asked.keys_of(MANAGER)
+    town.cache.ask_beside("Site", (), town.answered.set)
+    assert town.answered.is_set()

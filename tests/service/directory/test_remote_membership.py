@@ -13,7 +13,7 @@ import pytest
 
 from falconmq.client import ControlClient
 from falconmq.clock import SystemClock
-from falconmq.directory import cached
+from falconmq.directory import presence
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.queries import find_all
 from falconmq.errors import DirectoryError, MqStatus
@@ -97,8 +97,8 @@ def asked(service: Service, method: str, path: str, body: Any = None) -> Any:
 def test_it_starts_and_works_while_the_keeper_is_down(
     keeper: HttpManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cached, "FIRST_PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(cached, "LONGEST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(presence, "FIRST_PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(presence, "LONGEST_PROBE_SECONDS", 0.05)
 
     async def main() -> None:
         configuration = member(tmp_path / "a", keeper, keeper.token(Role.DIRECTORY, name="member"))

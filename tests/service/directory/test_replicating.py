@@ -273,7 +273,7 @@ def test_a_server_that_nobody_knows_gets_no_copy_until_it_is_introduced(tmp_path
                 await service.stop()
             # when both have each other's keys, and its configuration names the new one
             exchange_keys([pec, stranger])
-            known.network.hosts = {"psc1": (stranger.address,)}
+            known.network.resolver.hosts = {"psc1": (stranger.address,)}
             known.configure(pec.configuration([stranger], SECTIONS["PEC0"]))
             servers.places["PSC1"] = stranger
             await start(servers, "PSC1")

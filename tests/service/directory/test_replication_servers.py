@@ -40,7 +40,13 @@ def kept() -> EmbeddedDirectory:
 
 
 def partition(identifier: object, authority: str, **more: object) -> dict[str, Any]:
-    usual = {"id": str(identifier), "authority": authority, "own": False, "last": 5, "lag": 0}
+    usual = {
+        "id": str(identifier),
+        "authority": authority,
+        "own": False,
+        "number": 5,
+        "lag": 0,
+    }
     return usual | {"state": "NORMAL", "waiting": False, "asked_seconds": None} | more
 
 
@@ -53,7 +59,7 @@ def look(
     kept: EmbeddedDirectory, *neighbours: dict[str, Any], here: str = "PSC1", **paris: object
 ) -> dict[str, DirectorySite]:
     partitions = [
-        partition(ENTERPRISE_PARTITION, "PEC0", last=9),
+        partition(ENTERPRISE_PARTITION, "PEC0", number=9),
         partition(BERLIN, "PEC0"),
         partition(PARIS, "PSC1", **({"own": here == "PSC1"} | paris)),
         partition(ROME, ""),

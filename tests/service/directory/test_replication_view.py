@@ -47,6 +47,24 @@ def test_the_status_says_who_was_asked_and_heard(directory: Directory) -> None:
     assert not neighbours["BSC01"]["silent"]
 
 
+def test_a_role_that_cannot_move_is_refused(
+    directory: Directory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(what: str, **given: object) -> str:
+        answer = directory.http.post(f"/directory-replication/{what}", json=given)
+        assert answer.status_code >= 400
+        return str(answer.json())
+
+    assert "move that role first" in refused("move", subject="Berlin", server="BSC01")
+    assert "PSC1 cannot be reached" in refused("move", subject="enterprise", server="PSC1")
+    lost = refused("take-over", server="PSC1")
+    assert "changes that only PSC1 has, also acknowledged ones, are lost" in lost
+    words = ["directory", "replication", "take-over", "PSC1", "--accept-loss"]
+    assert cli.main([*words, "--url", directory.site.url]) != 0
+    assert "PSC1 has no role that this server can take over" in capsys.readouterr().err
+    assert directory.http.get("/directory-replication").json()["role"] == "pec"
+
+
 def test_a_scrape_has_the_numbers_of_each_partition(directory: Directory) -> None:
     text = httpx.get(f"{directory.site.url}/metrics").text
     series = {

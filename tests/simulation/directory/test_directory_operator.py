@@ -6,6 +6,8 @@ from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.simulation.directory.checking import check_quiet
 from falconmq.simulation.directory.enterprise import Enterprise
+from falconmq.simulation.directory.ledger import Outcome
+from falconmq.simulation.directory.losses import Losses
 from falconmq.simulation.directory.operator import Operator
 from tests.simulation.directory.towns import town, wait
 
@@ -31,14 +33,15 @@ def test_a_bsc_becomes_the_psc_of_its_site() -> None:
     assert enterprise.servers[old].role is Role.BSC
 
 
-def test_the_old_psc_is_not_stopped_before_the_new_one_knows_all() -> None:
+def test_what_the_old_psc_has_told_nobody_comes_to_the_new_one() -> None:
     enterprise = town(0, 1)
     operator, psc = Operator(enterprise), enterprise.servers["SERVER1"]
     enterprise.create(psc, ("QueueManager", "M"), "machine", site_identifiers=[psc.site])
     operator.move_psc()  # the BSC has not heard of it
-    assert psc.is_up
     finish(enterprise, operator)
-    assert enterprise.servers["SERVER1"].role is Role.BSC
+    status = psc.status()
+    assert status is not None
+    assert status.role == Role.BSC.value
 
 
 def test_another_psc_becomes_the_pec() -> None:
@@ -49,6 +52,41 @@ def test_another_psc_becomes_the_pec() -> None:
     assert enterprise.pec_name == "SERVER1"
     assert enterprise.pec.owns(ENTERPRISE_PARTITION)
     assert enterprise.servers["SERVER0"].role is Role.PSC
+
+
+def losses_of(enterprise: Enterprise) -> tuple[Operator, Losses]:
+    operator = Operator(enterprise)
+    return operator, Losses(enterprise, operator)
+
+
+def test_a_backup_takes_over_from_a_psc_that_is_gone() -> None:
+    enterprise = town(0, 2)
+    operator, losses = losses_of(enterprise)
+    dead, site = enterprise.servers["SERVER1"], enterprise.servers["SERVER1"].site
+    name = ("QueueManager", "M")
+    assert enterprise.create(dead, name, "m", site_identifiers=[site]).outcome is Outcome.DONE
+    losses.lose_psc()  # it has told nobody
+    assert not dead.is_up
+    finish(enterprise, operator)
+    assert enterprise.controllers[site] in {"SERVER2", "SERVER3"}
+    assert enterprise.psc(site).owns(site)
+    assert enterprise.world.counts["taken over"] == 1
+    known = [change.is_forgiven for change in enterprise.ledger.names["QueueManager", "m"]]
+    assert known == [True]  # only that: what others had heard must be there
+    assert not any(
+        change.is_forgiven
+        for change in enterprise.ledger.names["QueueManager", enterprise.controllers[site].lower()]
+    )
+
+
+def test_another_psc_or_a_backup_takes_over_from_a_pec_that_is_gone() -> None:
+    for counts, heir in (([0, 0], "SERVER1"), ([1], "SERVER1")):
+        enterprise = town(*counts)
+        operator, losses = losses_of(enterprise)
+        losses.lose_pec()
+        finish(enterprise, operator)
+        assert enterprise.pec_name == heir
+        assert enterprise.pec.owns(ENTERPRISE_PARTITION)
 
 
 def test_a_bsc_and_a_site_come_and_a_bsc_goes() -> None:

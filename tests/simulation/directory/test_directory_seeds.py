@@ -18,14 +18,17 @@ SEEDS = 300
 TRIED_FIRST = {
     "make again what was deleted": 9,
     "say yes and do nothing": 2,
-    "say yes to what was refused": 2,
+    "say yes to what was refused": 13,
     "apply old changes again": 2,
     "do not hear that deletions are forgotten": 2,
     "find no neighbours in a new role": 2,
-    "forget a full synchronisation at a restart": 95,
-    "keep what a full synchronisation did not name": 4,
-    "lose the pending changes at a restart": 6,
+    "forget a full synchronisation at a restart": 3,
+    "keep what a full synchronisation did not name": 3,
+    "lose the pending changes at a restart": 3,
     "purge too early": 2,
+    "begin before the old one has ended": 2,
+    "answer for more than a copy has": 50,
+    "obey a request that comes again": 215,
     "write the sequence number in a later commit": 10,
 }
 

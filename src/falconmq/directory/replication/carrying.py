@@ -25,6 +25,7 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
+from falconmq.directory.dequeuing import DequeueLoop
 from falconmq.directory.replication.carrying_judging import (
     Dropped,
     Judge,
@@ -32,12 +33,15 @@ from falconmq.directory.replication.carrying_judging import (
     Received,
     Refused,
 )
-from falconmq.directory.replication.carrying_listening import ReplicationListener
 from falconmq.directory.replication.carrying_notes import Notes
 from falconmq.directory.replication.carrying_sending import ReplicationSender
 from falconmq.directory.replication.effects import Send
 from falconmq.directory.replication.profiles import PROFILES, RESEND
-from falconmq.directory.replication.replication_queue import machine_of
+from falconmq.directory.replication.replication_queue import (
+    create_replication_queue,
+    machine_of,
+    replication_queue,
+)
 from falconmq.errors import FalconMQError
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.record import StoredMessage
@@ -48,6 +52,7 @@ from falconmq.wire.replication_messages import ChangeRequestMessage, Replication
 
 RESENDS_MAX: Final = 3  # of one body whose signature is refused, A-30
 PAUSE_SECONDS: Final = 0.01  # at least, between two runs of the engine's timers
+_TAG: Final = "directory replication"
 _TOLD_MAX: Final = 256  # lines of the log about dropped messages: strangers may send many
 
 _log = logging.getLogger("falconmq.directory")
@@ -115,17 +120,20 @@ class ReplicationCarrier:
         self._run_beside = run_beside
         self._call_soon = self._in_this_turn if call_soon is None else call_soon
         self._sender = ReplicationSender(core, keys, self.counters)
-        self._listener = ReplicationListener(core, self._arrived)
+        name = replication_queue(core.identifier)  # RP-3.1.3.3-01
+        self._loop = DequeueLoop(core, name, self._arrived, tag=_TAG)
         self._armed_for: float | None = None
         self._told: set[tuple[UUID, Dropped]] = set()
 
     @property
     def is_running(self) -> bool:
-        return self._listener.is_running
+        return self._loop.is_open
 
     def start(self) -> None:
         """Listen, and let the engine begin; QueueError if there can be no queue."""
-        self._listener.start()
+        create_replication_queue(self.core)  # RP-3.1.3.3-02: without it nothing works
+        self._loop.open()
+        self._loop.receive()  # RP-3.1.3.3-03
         self.engine.on_effects = self._written
         self._run_beside(self.engine.start, self.carry)
 
@@ -133,7 +141,7 @@ class ReplicationCarrier:
         """End listening and the timers; what was sent goes out all the same."""
         self.engine.on_effects = None
         self.engine.stop()
-        self._listener.stop()
+        self._loop.close()
         self._sender.close()
         self._armed_for = None
 

@@ -44,8 +44,16 @@ def speaker_of(server: Server, sender: UUID | None) -> Speaker:
 
 
 def may_tell(server: Server, partition: Partition, speaker: Speaker) -> bool:
-    """Whether a partition follows what a server says: not an own one, and only its source."""
-    return not server.owns(partition) and speaker.is_named(server.source_of(partition))
+    """Whether a partition follows what a server says: not an own one, and only its source.
+
+    Or somebody who was asked for what a dead source may have told him (`taking_over`).
+    """
+    if server.owns(partition):
+        return False
+    asked = server.asked_around.get(partition.partition_id)
+    if asked is not None and asked.has(speaker.name):
+        return True
+    return speaker.is_named(server.source_of(partition))
 
 
 def may_request(server: Server, speaker: Speaker) -> bool:

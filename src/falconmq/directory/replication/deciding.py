@@ -135,6 +135,14 @@ def _number_written(
     propagate(server, partition, change)
 
 
+def decide_pec(server: Server, name: str) -> None:
+    """Name the PEC. If it is another server, this is the last that this one decides above sites."""
+    row = server.objects.enterprise()
+    assert row is not None
+    table = OBJECT_TABLES[ObjectType.MQDS_ENTERPRISE]
+    _number_written(server, server.enterprise, table, row, (), name)
+
+
 def decide_delete(
     server: Server, partition: Partition, table: ObjectTable, identifier: UUID
 ) -> None:

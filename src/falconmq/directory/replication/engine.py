@@ -29,9 +29,10 @@ from falconmq.directory.replication.requesting import (
     send_bsc_ack,
     send_change_propagation,
 )
+from falconmq.directory.replication.roles import settle_role, take_configured_role
 from falconmq.directory.replication.server import LongReply, Server
 from falconmq.directory.replication.serving import receive_sync_request, send_rest
-from falconmq.directory.replication.settings import ReplicationSettings, ServerIdentity
+from falconmq.directory.replication.settings import ReplicationSettings, Role, ServerIdentity
 from falconmq.directory.replication.state import ReplicationState
 from falconmq.directory.replication.status import ReplicationStatus, status_of
 from falconmq.directory.replication.synchronizing import (
@@ -84,6 +85,12 @@ class ReplicationEngine:
             numbers = NumberBook(writer.workspace)
             state = ReplicationState.load(writer.workspace)
             self._server = Server(identity, settings, clock, random, writer, numbers, state)
+            take_configured_role(self._server)
+
+    @property
+    def role(self) -> Role:
+        """What this server is now."""
+        return self._server.role
 
     @property
     def counters(self) -> dict[str, int]:
@@ -145,12 +152,29 @@ class ReplicationEngine:
             effects.append(self._outbox.popleft())
         return effects
 
-    def request(self, change: RequestedChange) -> PendingWrite:
-        """Ask for a change; at its authority the result is there at once."""
+    def request(self, change: RequestedChange, at: str = "") -> PendingWrite:
+        """Ask for a change, of a certain server or of whoever knows the way.
+
+        At its authority the result is there at once.
+        """
         with self.turn() as server:
-            write = change_object(server, change)
+            write = change_object(server, change, at)
         self.tell_carrier()
         return write
+
+    def command(self, action: Callable[[Server], None]) -> None:
+        """Let an operator do something; what is refused leaves nothing behind. FalconMQError."""
+        refused: FalconMQError | None = None
+        with self.turn() as server:
+            mark = server.objects.workspace.mark()
+            try:
+                action(server)
+            except FalconMQError as error:
+                server.objects.workspace.restore(mark)
+                refused = error
+        if refused is not None:
+            raise refused
+        self.tell_carrier()
 
     def status(self) -> ReplicationStatus:
         with self.turn() as server:
@@ -169,6 +193,7 @@ class ReplicationEngine:
             server.objects, server.numbers = writer, NumberBook(writer.workspace)
             try:
                 yield server
+                settle_role(server)
                 server.state.store(writer.workspace)
                 writer.workspace.commit()
             except Exception:
@@ -186,8 +211,10 @@ class ReplicationEngine:
         server = self._server
         server.effects.clear()
         server.finished.clear()
+        server.forget_turn()
         with self._directory.reading() as (_, reader):
             server.state = ReplicationState.load(reader)
+        take_configured_role(server)
         starting.resume(server)
         self._next_due = server.timers.next_due()
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from falconmq.directory.replication.applying import OK, apply_change
 from falconmq.directory.replication.checks import Speaker, may_tell
+from falconmq.directory.replication.eras import answer_old_era, hear_of_era, is_later
 from falconmq.directory.replication.purging import purge_when_due
 from falconmq.directory.replication.requesting import (
     send_change_propagation,
@@ -19,7 +20,7 @@ from falconmq.directory.replication.requesting import (
     send_sync_request,
 )
 from falconmq.directory.replication.server import Server
-from falconmq.directory.replication.state import Partition, PurgeState
+from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
 from falconmq.wire.directory_change import DirectoryChange
 from falconmq.wire.replication_messages import ChangePropagationMessage
 from falconmq.wire.seq_number_header import PartitionSeqNumbers
@@ -42,12 +43,20 @@ def receive_change_propagation(
 def process_changes(
     server: Server, changes: Iterable[DirectoryChange], speaker: Speaker, *, may_flush: bool
 ) -> None:
-    """RP-3.1.5.2-01, -02: one by one; what is of an unknown partition is skipped."""
+    """RP-3.1.5.2-01, -02: one by one; what is of an unknown partition is skipped.
+
+    Whoever is believed at the beginning of a message is believed to its end, also if it says in
+    between that another server decides by now: the rest of it is no less true.
+    """
+    believed: set[UUID] = set()
     for change in changes:
         partition = server.state.partitions.get(UUID(bytes_le=change.partition_id))
         if partition is None:
             server.drop("unknown_partition")
-        elif not may_tell(server, partition, speaker):
+            continue
+        if may_tell(server, partition, speaker):
+            believed.add(partition.partition_id)
+        if partition.partition_id not in believed or server.owns(partition):
             server.drop("not_its_authority")  # A-33
         else:
             handle_change(server, partition, change, may_flush=may_flush)
@@ -127,12 +136,23 @@ def _hear(
 ) -> None:
     """One partition of a hello (RP-3.2.7.1-04 to -12)."""
     partition = server.state.partitions.get(UUID(bytes_le=element.partition_id))
-    if partition is None or server.owns(partition):  # -04; A-27
+    if partition is None:  # -04
         return
-    if not may_tell(server, partition, speaker):
+    is_told = may_tell(server, partition, speaker)
+    if not is_told and hear_of_era(server, partition, element, speaker, machine_name):
+        return
+    if server.owns(partition):  # A-27
+        answer_old_era(server, partition, element, speaker, machine_name)
+        return
+    if not is_told:
         server.drop("not_its_authority")
+        is_site = partition.partition_id != ENTERPRISE_PARTITION
+        if speaker.is_server and is_site and not is_later(partition, element):
+            server.told_apart.add(machine_name)  # perhaps it has not heard who decides by now
         _ask_about(server, partition, element, speaker)
         return
+    if partition.partition_id == ENTERPRISE_PARTITION:
+        server.has_successor = True
     if element.purged_seq_number < partition.purged:  # -05
         return
     last = element.last_seq_number

@@ -19,6 +19,7 @@ from falconmq.wire.replication_messages import (
     SyncRequestMessage,
 )
 from falconmq.wire.seq_number_header import PartitionSeqNumbers, SeqNumberHeader
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, MIN_SEQ_NUMBER
 
 
 def send_sync_request(server: Server, partition: Partition) -> None:
@@ -47,6 +48,17 @@ def resend_sync_request(server: Server, partition: Partition) -> None:
     """Ask again while changes are missing: any message can be lost (A-38)."""
     if not server.owns(partition) and partition.misses_changes:
         send_sync_request(server, partition)
+
+
+def begin_full_sync(server: Server, partition: Partition, purged: int) -> None:
+    """Fetch a whole partition anew from whoever decides about it (MQDSRP 3.3.7.10)."""
+    server.counters["sync0"] += 1
+    partition.purge_state = PurgeState.STARTSYNC0
+    partition.last, partition.window = MIN_SEQ_NUMBER, MAX_SEQ_NUMBER
+    partition.purged = purged
+    partition.previous_purged = MIN_SEQ_NUMBER
+    partition.pending.clear()
+    server.arm(TimerKind.RESET, partition.partition_id, 0.0)
 
 
 def send_psc_ack(server: Server, partition: Partition) -> None:
@@ -92,6 +104,21 @@ def send_change_propagation(server: Server, neighbour: Neighbour) -> None:
         server.counters["propagated"] += len(part)
 
 
+def tell_apart(server: Server) -> None:
+    """Say how far the enterprise is to servers that are not our neighbours.
+
+    They speak of a site as if they decided about it, and do not know that they do no more.
+    """
+    if server.is_bsc or server.enterprise.purge_state is not PurgeState.NORMAL:
+        return
+    for machine in sorted(server.told_apart):
+        numbers = [_numbers(server.enterprise, server.enterprise.purged)]
+        message = ChangePropagationMessage(
+            server.site_bytes, [], SeqNumberHeader(server.name, numbers)
+        )
+        server.send(machine, message, Profile.QUIET)
+
+
 def _hello(server: Server, neighbour: Neighbour) -> Iterator[PartitionSeqNumbers]:
     if neighbour.is_bsc:  # RP-3.3.7.2-06
         for partition in server.state.partitions.values():
@@ -99,7 +126,7 @@ def _hello(server: Server, neighbour: Neighbour) -> Iterator[PartitionSeqNumbers
             purged = partition.purged if server.owns(partition) else partition.allowed_purge
             yield _numbers(partition, purged)
         return
-    if server.identity.role is Role.PEC:  # RP-3.3.7.2-04
+    if server.role is Role.PEC:  # RP-3.3.7.2-04; also until its successor has begun
         yield _numbers(server.enterprise, server.enterprise.purged)
     site = server.site
     if site is not None and server.owns(site):  # RP-3.3.7.2-05

@@ -40,6 +40,24 @@ class LongReply:
     scope: int
 
 
+@dataclass(slots=True)
+class AskedAround:
+    """Who was asked for what a dead server may have told, before its role is taken over."""
+
+    source: str = ""  # somebody who is believed instead of the dead one
+    waiting: set[str] = field(default_factory=set)  # names in small letters
+    answered: set[str] = field(default_factory=set)
+    ahead: set[str] = field(default_factory=set)  # these have gone where this copy cannot follow
+
+    def has(self, name: str) -> bool:
+        return name.lower() in self.waiting | self.answered
+
+    def heard(self, name: str) -> None:
+        """It has nothing that is not here."""
+        self.waiting.discard(name.lower())
+        self.answered.add(name.lower())
+
+
 @dataclass
 class Server:
     """See the module."""
@@ -54,14 +72,32 @@ class Server:
     timers: Timers = field(default_factory=Timers)
     effects: list[Send] = field(default_factory=list)
     counters: Counter[str] = field(default_factory=Counter)
-    my_psc_name: str = ""  # BSC only: MyPSCName
     waiting: dict[WriteKey, WaitingWrite] = field(default_factory=dict)
     finished: list[tuple[PendingWrite, int]] = field(default_factory=list)
     next_request: int = 0
+    # What was heard in this turn, for `roles`:
+    looks_at_site: bool = False  # the directory may name another PSC of the own site
+    has_successor: bool = False  # the new PEC has begun
+    told_apart: set[str] = field(default_factory=set)  # who must hear how far the enterprise is
+    asked_around: dict[UUID, AskedAround] = field(default_factory=dict)
+
+    @property
+    def role(self) -> Role:
+        """What this server is now: see `roles`."""
+        return Role(self.state.standing.role or self.identity.role)
 
     @property
     def is_bsc(self) -> bool:
-        return self.identity.role is Role.BSC
+        return self.role is Role.BSC
+
+    @property
+    def my_psc_name(self) -> str:
+        """MyPSCName, of a BSC: whom it asks."""
+        return self.state.standing.psc_name
+
+    @my_psc_name.setter
+    def my_psc_name(self, name: str) -> None:
+        self.state.standing.psc_name = name
 
     @property
     def site_bytes(self) -> bytes:
@@ -87,14 +123,22 @@ class Server:
     def owns(self, partition: Partition) -> bool:
         """Whether this server decides about a partition."""
         if partition.partition_id == ENTERPRISE_PARTITION:
-            is_mine = self.identity.role is Role.PEC  # RP-3.2.7.2-02
+            is_mine = self.role is Role.PEC  # RP-3.2.7.2-02
         else:
             is_mine = not self.is_bsc and partition.partition_id == self.identity.site  # -03
         return is_mine and self.is_me(partition.authority_name)
 
     def source_of(self, partition: Partition) -> str:
         """Whom to ask about a partition (RP-3.3.7.3-08, -09)."""
+        asked = self.asked_around.get(partition.partition_id)
+        if asked is not None and asked.source:
+            return asked.source
         return self.my_psc_name if self.is_bsc else partition.authority_name
+
+    def forget_turn(self) -> None:
+        """What was heard in this turn is settled, or did not happen."""
+        self.looks_at_site = self.has_successor = False
+        self.told_apart.clear()
 
     def send(self, machine: str, message: ReplicationMessage, profile: Profile) -> None:
         self.effects.append(Send(machine, message, profile))

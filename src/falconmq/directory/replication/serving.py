@@ -35,7 +35,7 @@ from falconmq.wire.replication_messages import (
     SyncReplyMessage,
     SyncRequestMessage,
 )
-from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, increment
 
 
 def receive_sync_request(server: Server, request: SyncRequestMessage, speaker: Speaker) -> None:
@@ -55,6 +55,9 @@ def receive_sync_request(server: Server, request: SyncRequestMessage, speaker: S
     last = request.to_seq_number
     if last == MAX_SEQ_NUMBER:  # -06
         last = partition.last
+    if not server.owns(partition):
+        # A copy answers for no more than it has: it may be asked for what somebody else told.
+        last = min(last, increment(partition.last))
     task = LongReply(
         partition.partition_id, request.requester_name, request.from_seq_number, last, request.scope
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from falconmq.directory.replication.adopting import adopt
 from falconmq.directory.replication.requesting import send_sync_request
+from falconmq.directory.replication.roles import own_partition
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
@@ -15,24 +16,19 @@ from falconmq.directory.replication.topology import recognize
 _AT_ONCE: Final = 10  # so many partitions are asked for at once; the others a little later
 _APART_SECONDS: Final = 0.1
 _RESETTING: Final = (PurgeState.STARTSYNC0, PurgeState.COMPLETESYNC0)
-# A partition that became ours while we fetched it is all here: who is its authority is its newest
-# change, and a full synchronisation goes from the oldest to the newest.
-_FETCHED: Final = (PurgeState.SYNC0, PurgeState.COMPLETESYNC0)
 
 
 def start(server: Server) -> None:
     partitions = server.state.partitions
     if not partitions:  # RP-3.1.3.1-01 to -04
-        is_pec = server.identity.role is Role.PEC
+        is_pec = server.role is Role.PEC
         pec_name = server.name if is_pec else server.identity.pec_name
         partitions[ENTERPRISE_PARTITION] = Partition(ENTERPRISE_PARTITION, pec_name)
-    site = server.site
-    if server.is_bsc:  # RP-3.1.3.1-08, -10
-        known = "" if site is None or server.is_me(site.authority_name) else site.authority_name
-        server.my_psc_name = known or server.identity.psc_name
+    if server.is_bsc:
         server.arm(TimerKind.BSC_ACK, None, server.settings.first_bsc_ack_seconds)  # RP-3.3.3-02
     # A reply to a request of an earlier life must not find a new one that has its number.
     server.next_request = server.random.getrandbits(32)
+    server.looks_at_site = True
     recognize(server)
     adopt(server)
     for neighbour in server.state.neighbours.values():
@@ -57,10 +53,7 @@ def resume(server: Server) -> None:
         server.arm_propagation(neighbour)
     for partition in server.state.partitions.values():
         if server.owns(partition):
-            partition.told_last = partition.last
-            if partition.purge_state in _FETCHED:
-                partition.purge_state = PurgeState.COMPLETESYNC0
-                server.arm(TimerKind.RESET, partition.partition_id, 0.0)
+            own_partition(server, partition)
             continue
         seconds = server.settings.sync_resend_seconds
         server.arm(TimerKind.SYNC_RESEND, partition.partition_id, seconds)

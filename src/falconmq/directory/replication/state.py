@@ -25,6 +25,7 @@ VERSION: Final = 1
 ENTERPRISE_PARTITION: Final = NULL_UUID
 _PARTITION: Final = ("authority", "last", "purged", "allowed_purge", "purge_state")
 _NEIGHBOUR: Final = ("site", "machine", "acked", "acked_enterprise", "last_acked_time")
+_STANDING: Final = ("role", "psc", "resigned_at")
 
 
 class PurgeState(IntEnum):
@@ -106,12 +107,30 @@ class Neighbour:
         )
 
 
+@dataclass(slots=True)
+class Standing:
+    """What this server is now; the directory may have made it something else than it began as."""
+
+    role: str = ""  # "": it never began
+    psc_name: str = ""  # of a BSC: whom it asks, MyPSCName
+    resigned_at: int = MIN_SEQ_NUMBER  # the number of the own site at which it ceased to decide
+
+    @property
+    def key(self) -> bytes:
+        return b"R"
+
+    def facts(self) -> tuple[object, ...]:
+        """What is kept, as `_STANDING` names it."""
+        return self.role, self.psc_name, self.resigned_at
+
+
 class ReplicationState:
-    """All partitions and neighbours."""
+    """All partitions and neighbours, and what this server is."""
 
     def __init__(self) -> None:
         self.partitions: dict[UUID, Partition] = {}
         self.neighbours: dict[bytes, Neighbour] = {}
+        self.standing = Standing()
         self._stored: dict[bytes, tuple[object, ...]] = {}
 
     @classmethod
@@ -136,8 +155,7 @@ class ReplicationState:
             key, facts = item.key, item.facts()
             found[key] = facts
             if self._stored.get(key) != facts:
-                names = _PARTITION if isinstance(item, Partition) else _NEIGHBOUR
-                fields = {"version": VERSION, **dict(zip(names, facts, strict=True))}
+                fields = {"version": VERSION, **dict(zip(_NAMES[type(item)], facts, strict=True))}
                 workspace.put(TABLE, key, json.dumps(fields, separators=(",", ":")).encode())
         for key in self._stored.keys() - found.keys():
             workspace.delete(TABLE, key)
@@ -158,9 +176,11 @@ class ReplicationState:
                 return neighbour
         return None
 
-    def _items(self) -> Iterator[Partition | Neighbour]:
+    def _items(self) -> Iterator[Partition | Neighbour | Standing]:
         yield from self.partitions.values()
         yield from self.neighbours.values()
+        if self.standing.role:
+            yield self.standing
 
     def _restore(self, key: bytes, fields: dict[str, Any]) -> None:
         if fields["version"] != VERSION:
@@ -176,6 +196,9 @@ class ReplicationState:
             )
             self.partitions[partition.partition_id] = partition
             return
+        if key[:1] == b"R":
+            self.standing = Standing(*(fields[name] for name in _STANDING))
+            return
         neighbour = Neighbour(
             UUID(fields["site"]),
             fields["machine"],
@@ -185,3 +208,6 @@ class ReplicationState:
             fields["last_acked_time"],
         )
         self.neighbours[key] = neighbour
+
+
+_NAMES: Final = {Partition: _PARTITION, Neighbour: _NEIGHBOUR, Standing: _STANDING}

@@ -8,8 +8,10 @@ from uuid import UUID
 
 from falconmq.directory.embedded import EmbeddedDirectory
 from falconmq.directory.records import encode_row
+from falconmq.directory.replication.eras import era_of, number_in_era
 from falconmq.directory.replication.numbers import NumberReader
 from falconmq.directory.replication.properties import OBJECT_TABLES, carried_names
+from falconmq.directory.replication.roles import is_waiting_for_role
 from falconmq.directory.replication.server import Server
 from falconmq.directory.schema import ObjectTable
 from falconmq.manager.directory_objects import Row
@@ -18,7 +20,7 @@ from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition; it lags by `told_last - last` changes."""
+    """One partition."""
 
     partition_id: UUID
     authority: str
@@ -30,6 +32,13 @@ class PartitionStatus:
     pending: int
     told_last: int
     is_waiting: bool  # a sync request has no answer yet
+
+    @property
+    def lag(self) -> int:
+        """How many changes are known of that are not here; of a later era, those that it has."""
+        if era_of(self.told_last) > era_of(self.last):
+            return number_in_era(self.told_last)
+        return max(0, self.told_last - self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,7 @@ class ReplicationStatus:
     partitions: list[PartitionStatus]
     neighbours: list[NeighbourStatus]
     waiting_writes: int
+    awaits_role: bool  # named as the PSC of its site, and the old one has not handed over
 
 
 def status_of(server: Server) -> ReplicationStatus:
@@ -91,13 +101,14 @@ def status_of(server: Server) -> ReplicationStatus:
         for neighbour in server.state.neighbours.values()
     ]
     return ReplicationStatus(
-        server.identity.role.value,
+        server.role.value,
         server.name,
         server.identity.site,
         server.my_psc_name,
         partitions,
         neighbours,
         len(server.waiting),
+        is_waiting_for_role(server),
     )
 
 

@@ -13,9 +13,10 @@ from falconmq.directory.replication.applying import follow_deletion
 from falconmq.directory.replication.checks import Speaker, may_tell
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.receiving import check_pending, process_changes, went_on
-from falconmq.directory.replication.requesting import send_sync_request
+from falconmq.directory.replication.requesting import begin_full_sync, send_sync_request
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import Partition, PurgeState
+from falconmq.directory.replication.taking_over import ask_around
 from falconmq.directory.replication.timers import Timer, TimerKind
 from falconmq.wire.replication_messages import (
     COMPLETE_SYNC0_NOW,
@@ -33,6 +34,12 @@ def receive_sync_reply(server: Server, reply: SyncReplyMessage, speaker: Speaker
         return
     before = partition.last
     process_changes(server, reply.directory_changes, speaker, may_flush=True)  # -04
+    asked = server.asked_around.get(partition.partition_id)
+    if asked is not None and asked.has(speaker.name):
+        if partition.last > before:
+            ask_around(server, partition, [speaker.name])  # until it has nothing new
+        elif reply.from_seq_number == before:  # and not a late part of an earlier answer
+            asked.heard(speaker.name)
     if partition.purge_state is PurgeState.SYNC0:
         if reply.complete_sync0 == COMPLETE_SYNC0_NOW:  # -05
             partition.purge_state = PurgeState.COMPLETESYNC0
@@ -84,13 +91,11 @@ def receive_already_purged(server: Server, message: AlreadyPurgedMessage, speake
     purged = message.purged_seq_number
     if partition is None or partition.last >= purged or partition.purged >= purged:  # -03, -04
         return
-    server.counters["sync0"] += 1
-    partition.purge_state = PurgeState.STARTSYNC0
-    partition.last, partition.window = MIN_SEQ_NUMBER, MAX_SEQ_NUMBER
-    partition.purged = purged
-    partition.previous_purged = MIN_SEQ_NUMBER
-    partition.pending.clear()
-    server.arm(TimerKind.RESET, partition.partition_id, 0.0)
+    asked = server.asked_around.get(partition.partition_id)
+    if asked is not None and not speaker.is_named(server.source_of(partition)):
+        asked.ahead.add(speaker.name.lower())  # it is no authority: we only wanted to know
+        return
+    begin_full_sync(server, partition, purged)
 
 
 def run_reset(server: Server, partition: Partition) -> None:
@@ -102,6 +107,7 @@ def run_reset(server: Server, partition: Partition) -> None:
     elif partition.purge_state is PurgeState.COMPLETESYNC0:
         _drop_marked(server, partition)  # RP-3.3.7.11-03, -05
         partition.purge_state = PurgeState.NORMAL
+        server.looks_at_site = True
         partition.window = MIN_SEQ_NUMBER
         server.timers.cancel(Timer(TimerKind.SYNC_RESEND, partition.partition_id))
         check_pending(server, partition)

@@ -17,6 +17,7 @@ from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Neighbour
 from falconmq.directory.replication.timers import Timer, TimerKind
 from falconmq.manager.states import DirectoryServerType
 from falconmq.wire.property_ids import ObjectType
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 
 
 def site_created(server: Server, site: UUID, psc_name: str) -> bool:
@@ -36,8 +37,17 @@ def site_controller_changed(server: Server, site: UUID, psc_name: str) -> bool:
     partition = server.state.partitions.get(site)
     if partition is None:
         return False
+    is_pec = server.owns(server.enterprise)
+    if server.owns(partition) and not is_pec and not server.is_me(psc_name):
+        server.looks_at_site = True  # it decides until it hands over: see `roles`
+        server.has_successor = True  # a PEC that is none any more: the new one has named a PSC
+        return True
+    is_another = partition.authority_name != psc_name
     partition.authority_name = psc_name
     _follow_controller(server, partition)
+    if is_another and not server.is_bsc and partition.misses_changes:
+        partition.window = MAX_SEQ_NUMBER  # the old one was asked, and may never answer
+        send_sync_request(server, partition)
     return True
 
 
@@ -125,7 +135,10 @@ def _follow_controller(server: Server, partition: Partition) -> None:
     """The neighbour of a site is its PSC; a BSC has none, but follows its own PSC (A-18)."""
     machine, site = partition.authority_name, partition.partition_id
     if server.is_bsc:
-        if site == server.identity.site and machine:
+        # One that is named itself keeps asking the old one, for the last that it decided.
+        if site == server.identity.site and machine and not server.is_me(machine):
+            if server.my_psc_name != machine:
+                ask_another(server)
             server.my_psc_name = machine
         return
     known = next((psc for psc in server.state.pscs if psc.partition_id == site), None)
@@ -133,9 +146,18 @@ def _follow_controller(server: Server, partition: Partition) -> None:
         if known is not None:
             remove_neighbour(server, known)
     elif known is not None:
+        if known.machine_name != machine and server.owns(server.enterprise):
+            server.told_apart.add(known.machine_name)  # nobody tells it any more
         known.machine_name = machine  # RP-3.1.7.2.11-06
     else:  # with the GUID of its site: A-17
         add_neighbour(server, Neighbour(site, machine, is_bsc=False))
+
+
+def ask_another(server: Server) -> None:
+    """Whoever is asked from now on may have less than the one before: ask for what there is."""
+    for partition in server.state.partitions.values():
+        if partition.misses_changes and not server.owns(partition):
+            partition.window = MAX_SEQ_NUMBER
 
 
 def _bsc_named(server: Server, machine: str) -> Neighbour | None:

@@ -21,6 +21,7 @@ from falconmq.names import FormatName, PathName, SingleFormatName, parse_queue_n
 from falconmq.names.syntax import did_you_mean
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.observation.event_texts import KINDS, encode_notice
 from falconmq.service.observation.live import SUBSCRIBERS_MAX, Wanted
 from falconmq.service.observation.sampling import INTERVAL_SECONDS
@@ -64,6 +65,7 @@ async def get_events(
     live = control.watch.live
     if live.readers >= SUBSCRIBERS_MAX:
         raise HTTPException(503, f"{SUBSCRIBERS_MAX} callers follow already")
+    await ask_ahead(control.engine, queue or "")
     wanted = Wanted(_kinds(kind), _queue_number(control, queue), _message(message))
     begin = after if after is not None else last_event_id
     if run is not None and run != control.run_id and begin is not None:

@@ -21,6 +21,7 @@ from falconmq.security.keys import fingerprint, keys_by_provider
 from falconmq.security.peer_store import DOCUMENT_FORMAT, PeerKeys, PeerStore
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import reach
 from falconmq.service.schemas import Bytes, Strict
 from falconmq.service.web.audited import note
 from falconmq.transport.transport import Transport
@@ -109,6 +110,7 @@ async def renew_keys(control: Given) -> dict[str, Any]:
     transport = control.transport
     if isinstance(transport, Transport) and transport.protection is not None:
         transport.protection.use_keys(keys)
+    await reach(control.engine)
     control.engine.run(control.key_publisher.publish, keys)
     own = PeerKeys.of(core.identifier, core.settings.computer_name, keys)
     former = [

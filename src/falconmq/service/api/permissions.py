@@ -25,6 +25,7 @@ from falconmq.manager.queues import set_queue_properties
 from falconmq.service.access import Role, require
 from falconmq.service.access.principals import Principals
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import reach
 from falconmq.service.requests.finding import find_local
 from falconmq.service.requests.reading import durable
 from falconmq.service.schemas import Strict
@@ -143,6 +144,7 @@ async def change_permissions(control: Given, name: str, given: PermissionsUpdate
 
 
 async def _changed(control: Control, name: str, change: Alter) -> Json:
+    await reach(control.engine, name)
     answer, commit = control.engine.run(_change, name, change, control.principals)
     if commit is not None:
         await durable(control.engine, commit)

@@ -20,7 +20,7 @@ from falconmq.service import schemas
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.views import queue_json
-from falconmq.service.directory.asking_ahead import ask_ahead
+from falconmq.service.directory.asking_ahead import ask_ahead, reach
 from falconmq.service.requests.finding import look_up
 from falconmq.service.web import problems
 from falconmq.service.web.audited import note
@@ -60,6 +60,7 @@ async def create_queue(control: Given, given: schemas.CreateQueueRequest) -> dic
     values = given.model_dump(exclude_none=True, exclude={"name", "transactional"})
     if "privacy_level" in values:
         values["privacy_level"] = QueuePrivacy[values["privacy_level"]]
+    await reach(control.engine, given.name)
     queue = await control.manager.create_queue(
         given.name, transactional=given.transactional, **cast("QueueChanges", values)
     )
@@ -86,6 +87,7 @@ async def update_queue(control: Given, name: str, given: schemas.QueueUpdate) ->
     queue = await _look_up(control, name)
     note(details=", ".join(f"{key}={value}" for key, value in changes.items()))
     if changes:
+        await reach(control.engine, name)
         await queue.update(**cast("QueueChanges", changes))
     return queue_json(queue)
 
@@ -100,6 +102,7 @@ async def delete_queue(
     queue = await _look_up(control, name)
     if only_if_empty and queue.count:
         raise problems.QueueNotEmptyError(queue.name, queue.count)
+    await reach(control.engine, name)
     await control.manager.delete_queue(queue)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query
@@ -11,17 +12,22 @@ from pydantic import Field
 from falconmq.errors import DirectoryError, MqStatus
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.api.sessions import where_of
 from falconmq.service.api.why import explanation_json
 from falconmq.service.directory.replicating import Replication
 from falconmq.service.directory.replication_view import fingerprint_page, status_json
+from falconmq.service.directory.role_moves import move_role, take_over_roles
 from falconmq.service.explaining_schemas import ExplanationOut
+from falconmq.service.operating.reaching import answer
 from falconmq.service.schemas import Strict
 from falconmq.service.why.explanation import Explanation
 from falconmq.service.why.replication_facts import replication_facts
 from falconmq.service.why.replication_judging import judge_replication
 
 router: Final = APIRouter(dependencies=[Depends(require(Role.READ, Role.DIRECTORY))])
+_MANAGE: Final = [Depends(require(Role.MANAGE))]
 _PAGE_MAX: Final = 50_000
+_REACH_SECONDS: Final = 3.0
 
 
 class PartitionOut(Strict):
@@ -31,7 +37,11 @@ class PartitionOut(Strict):
     name: str = Field(description="Of the site; of the part above all sites, the enterprise.")
     authority: str = Field(description="The server that decides.")
     own: bool = Field(description="Whether that is this one.")
+    taken_over_at: str | None = Field(
+        description="When somebody took it over from a server that was gone; null if never."
+    )
     last: int = Field(description="Number of the last change that is here.")
+    number: int = Field(description="The same, counted since somebody took it over.")
     lag: int = Field(description="How many changes are known of that are not here yet.")
     pending: int = Field(description="Changes that came too early, and wait for others.")
     purged: int = Field(description="Deletions up to this number are forgotten.")
@@ -58,7 +68,11 @@ class NeighbourOut(Strict):
 class ReplicationOut(Strict):
     """This directory server."""
 
-    role: str
+    role: str = Field(description="What it is now: pec, psc or bsc.")
+    configured_role: str = Field(description="What its configuration says.")
+    awaits_role: bool = Field(
+        description="It is named as the PSC of its site, and the old one has not handed over yet."
+    )
     machine: str
     site: str
     primary_site_controller: str = Field(description="Of a backup controller: whom it asks.")
@@ -67,6 +81,44 @@ class ReplicationOut(Strict):
     partitions: list[PartitionOut]
     neighbours: list[NeighbourOut]
     counters: dict[str, dict[str, int]]
+
+
+class MoveIn(Strict):
+    """Which role goes where."""
+
+    subject: str = Field(max_length=200, description="The name of a site, or `enterprise`.")
+    server: str = Field(max_length=200, description="The server that decides from then on.")
+    dry_run: bool = Field(False, description="Only look whether it can be done.")
+
+
+class MoveOut(Strict):
+    """The new one begins when it has everything that the old one has decided."""
+
+    subject: str
+    old_server: str
+    new_server: str
+    done: bool = Field(description="False: it was only looked at.")
+
+
+class TakeOverIn(Strict):
+    """Which server is gone for good."""
+
+    server: str = Field(max_length=200, description="The server that is gone for good.")
+    pec: str = Field("", max_length=200, description="The PEC, if that has moved meanwhile.")
+    accept_loss: bool = Field(False, description="What nobody else has heard of may be lost.")
+    ignore_others: bool = Field(False, description="Do not wait for servers that do not answer.")
+    dry_run: bool = Field(False, description="Only say what would be taken over.")
+
+
+class TakeOverOut(Strict):
+    """What this server decides about now."""
+
+    roles: list[str] = Field(description="Names of sites, or `enterprise`.")
+    old_server: str
+    pec: str = Field(description="The server that named this one; empty if it is one itself.")
+    asked: list[str] = Field(description="Servers that were asked for what they have heard.")
+    silent: list[str] = Field(description="Those that did not answer.")
+    done: bool = Field(description="False: it was only looked at.")
 
 
 class FingerprintsOut(Strict):
@@ -108,6 +160,55 @@ async def get_why(
 ) -> dict[str, Any]:
     """Why a change is not here: who decides, what is missing, who was asked, what to do."""
     return explanation_json(await explain_change(control, subject))
+
+
+@router.post("/directory-replication/move", response_model=MoveOut, dependencies=_MANAGE)
+async def move(control: Given, given: MoveIn) -> dict[str, Any]:
+    """Let another server decide about a site, or about the enterprise; both servers are there."""
+    replication, reach = replication_of(control), partial(_reach, control)
+    found = await move_role(replication, given.subject, given.server, reach, dry_run=given.dry_run)
+    return {
+        "subject": found.subject,
+        "old_server": found.old,
+        "new_server": found.new,
+        "done": not given.dry_run,
+    }
+
+
+@router.post("/directory-replication/take-over", response_model=TakeOverOut, dependencies=_MANAGE)
+async def take_over(control: Given, given: TakeOverIn) -> dict[str, Any]:
+    """Decide here instead of a server that is gone for good. What nobody else has is lost."""
+    if not given.accept_loss and not given.dry_run:
+        raise DirectoryError(
+            f"changes that only {given.server} has, also acknowledged ones, are lost by this",
+            status=MqStatus.UNSUPPORTED_OPERATION,
+            hint="say accept_loss if that is what you want; dry_run says what would be done",
+        )
+    replication, reach = replication_of(control), partial(_reach, control)
+    found = await take_over_roles(
+        replication,
+        given.server,
+        reach,
+        pec=given.pec,
+        ignores_others=given.ignore_others,
+        dry_run=given.dry_run,
+    )
+    return {
+        "roles": found.roles,
+        "old_server": found.dead,
+        "pec": found.pec,
+        "asked": found.asked or [],
+        "silent": found.silent or [],
+        "done": not given.dry_run,
+    }
+
+
+async def _reach(control: Control, machine: str) -> str:
+    """Why a computer cannot be reached; "" if it can."""
+    found = await answer(machine, where_of(control), _REACH_SECONDS)
+    if found["is_reachable"]:
+        return ""
+    return found["problem"] or "nobody answers there"
 
 
 async def explain_change(control: Control, subject: str) -> Explanation:

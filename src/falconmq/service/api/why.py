@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query
 
 from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
+from falconmq.service.directory.asking_ahead import ask_ahead
 from falconmq.service.explaining_schemas import ExplanationOut
 from falconmq.service.why import Explanation, explain
 from falconmq.service.why.holders import Holders
@@ -31,6 +32,7 @@ async def get_why(
     ],
 ) -> dict[str, Any]:
     """Where it is, why it is not further, and what to do about it."""
+    await ask_ahead(control.engine, subject)
     found = await explain(
         control.engine,
         control.transport,

@@ -15,7 +15,7 @@ from falconmq.service.console.drawing import plural, with_query
 from falconmq.service.console.explaining import Trouble, trouble_of
 from falconmq.service.console.view import Fields, View
 from falconmq.service.explaining_schemas import LetterFilters, LettersRequest, RedriveRequest
-from falconmq.wire.annotate import class_words
+from falconmq.wire.field_words import class_words
 from falconmq.wire.message_class import MessageClass
 
 PAGE: Final = 50

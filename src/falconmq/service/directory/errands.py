@@ -21,6 +21,7 @@ from falconmq.service.directory import refreshing
 
 _log = logging.getLogger("falconmq.directory")
 Event = Callable[[QueueManagerCore], None]
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Errands:
@@ -30,8 +31,9 @@ class Errands:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
-    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def spawn(self, work: Work) -> None:
         """Do something soon. Turns may run in any thread, and so may this be called."""
         self._loop.call_soon_threadsafe(self._begin, work)
 
@@ -49,16 +51,20 @@ class Errands:
             self._engine.run(event)
 
     async def stop(self) -> None:
+        """Break off what goes on, and begin nothing more."""
+        self._is_stopped = True
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _begin(self, work: Work) -> None:
+        if self._is_stopped:
+            return
         task = self._loop.create_task(self._quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _quietly(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _quietly(self, work: Work) -> None:
         try:
             await work()
         except FalconMQError as error:

@@ -37,11 +37,11 @@ from falconmq.manager.access import caller_of
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory import check_directory_online
 from falconmq.service.configuration import Configuration, DirectorySection
-from falconmq.service.directory import refreshing
+from falconmq.service.directory import refreshing, registering
 from falconmq.service.directory.back_ends import open_back_end
 from falconmq.service.directory.beginning import begin
 from falconmq.service.directory.candidates import candidate_of
-from falconmq.service.directory.errands import Errands, Event
+from falconmq.service.directory.errands import Errands, Event, Work
 from falconmq.service.directory.keeping import Keeper
 from falconmq.service.directory.meeting import meet
 from falconmq.service.directory.membership import (
@@ -55,12 +55,11 @@ from falconmq.service.directory.refusals import (
     has_public_queues,
     not_joined,
 )
-from falconmq.service.directory.registering import Knowledge, read_knowledge, unregister
-from falconmq.service.directory.registry import use_directory
+from falconmq.service.directory.registering import Candidate, Knowledge, unregister
 from falconmq.service.directory.replicating import Replication, start_replication
+from falconmq.service.directory.republishing import kept_queues, take_over
 from falconmq.service.directory.statuses import hub_status
-from falconmq.service.directory.ways import Ways
-from falconmq.transport.peers import look_again
+from falconmq.service.directory.transport_side import TransportSide
 
 if TYPE_CHECKING:
     from falconmq.transport.transport import Transport
@@ -85,7 +84,7 @@ class DirectoryHub:
         self.on_back: Callable[[], Awaitable[None]] = _nobody  # the directory is there again
         self._configuration = configuration
         self._engine = engine
-        self._transport = transport
+        self._transport = TransportSide(engine, transport, self._spawn)
         self._own = EmbeddedDirectory(engine.store, core.clock, core.random)
         self._memory = DirectoryMemory(engine.store)
         self.kept: DirectoryBase = self._guarded(self._own)
@@ -132,7 +131,7 @@ class DirectoryHub:
         self._configuration = configuration
         if self.replication is not None:
             self.replication.trust(configuration.computers)
-        self._use_ways()
+        self._transport.use_ways(configuration.router(), self.router)
 
     async def join(self, section: DirectorySection) -> None:
         """Become a part of a directory now, and at every start. DirectoryError, nothing changed."""
@@ -156,8 +155,8 @@ class DirectoryHub:
         """Be a workgroup from now on; the object of this queue manager is deleted.
 
         With `force` the entries of its public queues are deleted too. The queues stay here with
-        their messages, under their direct names; a directory gives an identifier only once, so
-        they do not come back into it with the next join. What cannot be deleted stays behind.
+        their messages, under their direct names; the next join publishes them again. What cannot
+        be deleted stays behind.
         """
         async with self._changing:
             check_not_configured(self._configuration)
@@ -172,13 +171,16 @@ class DirectoryHub:
             _log.info("directory left")
 
     async def refresh(self) -> None:
-        """Read sites, gates and the map again now, beside the loop. DirectoryError."""
+        """Read sites, gates and the map again now, beside the loop. DirectoryError.
+
+        What the directory has of this queue manager is put right, if it is not what we said.
+        """
         directory, router = self.directory, self.router
         if directory is None or router is None:
             return
         try:
-            identifier = self._engine.core.identifier
-            knowledge = await asyncio.to_thread(read_knowledge, directory, identifier)
+            candidate, said = self._candidate(self.section), self._memory.said()
+            knowledge = await asyncio.to_thread(registering.refresh, directory, candidate, said)
         except DirectoryError as error:
             if self.router is router:
                 self._engine.run(refreshing.not_read, router, error)
@@ -194,7 +196,7 @@ class DirectoryHub:
     # Becoming a part, and parting
 
     async def _replicate(self) -> None:
-        protection = None if self._transport is None else self._transport.protection
+        protection = self._transport.protection
         self.replication = await start_replication(
             self._configuration, self._engine, self._own, protection
         )
@@ -218,9 +220,9 @@ class DirectoryHub:
             cache_seconds=section.cache_seconds,
             timeout_seconds=section.timeout_seconds,
             on_change=partial(self._errands.spawn, self._notice),
+            is_local=back_end is self._own,
         )
-        configuration = replace(self._configuration, directory=section)
-        candidate = self._engine.look(candidate_of, configuration)
+        candidate = replace(self._candidate(section), queues=self._engine.look(kept_queues))
         try:
             if back_end is self._own:
                 await asyncio.to_thread(begin, back_end, section)
@@ -235,6 +237,12 @@ class DirectoryHub:
         is_own = back_end is self._own
         self._asked = self.kept if is_own else self._guarded(back_end)
         self._tell_transport()
+
+    def _candidate(self, section: DirectorySection) -> Candidate:
+        """This queue manager, as it wants to be known."""
+        configuration = replace(self._configuration, directory=section)
+        candidate = self._engine.look(candidate_of, configuration)
+        return candidate if self.replication is None else self.replication.as_it_is(candidate)
 
     def _become(
         self,
@@ -251,6 +259,7 @@ class DirectoryHub:
         except BaseException:
             self._part(core)
             raise
+        take_over(core, knowledge.published)
         self.directory = directory
         self._keeper.begin(directory, knowledge)
         options = RoutingOptions(foreign_penalty=section.foreign_penalty)
@@ -260,6 +269,7 @@ class DirectoryHub:
         router.start()
         refreshing.use_knowledge(core, router, knowledge)
         router.ask_refresh = partial(self._errands.spawn, self.refresh)
+        router.answered = self._transport.answered
         sending = SendingSettings(is_directory_service=section.is_directory_service)
         self.notifier = core.change_notifier = ChangeNotificationClient(core, sending)
         self.notifications = ChangeNotificationServer(core, refreshing.receiving(section))
@@ -268,8 +278,7 @@ class DirectoryHub:
     def _use(self, core: QueueManagerCore, router: DirectoryRouter, knowledge: Knowledge) -> None:
         """In a turn: there is a new map; whoever waits for a way looks at it."""
         refreshing.use_knowledge(core, router, knowledge)
-        if self._transport is not None and self._transport.is_running:
-            look_again(self._transport)
+        self._transport.look_again(core)
 
     async def _go(self, *, force: bool) -> None:
         directory = self.directory
@@ -306,18 +315,16 @@ class DirectoryHub:
 
     def _tell_transport(self) -> None:
         """Another directory, or none: other ways, and others' keys from elsewhere."""
-        self._use_ways()
-        if self._transport is not None:
-            use_directory(self._transport.protection, self.directory)
-
-    def _use_ways(self) -> None:
-        if self._transport is not None:
-            self._transport.router = Ways(self._configuration.router(), self.router)
+        self._transport.use_ways(self._configuration.router(), self.router)
+        self._transport.use_keys(self.directory)
 
     def _guarded(self, directory: DirectoryBase) -> DirectoryBase:
         return GuardedDirectory(directory, partial(caller_of, self._engine.core))
 
     # Beside the loop
+
+    def _spawn(self, work: Work) -> None:
+        self._errands.spawn(work)
 
     def _beside(self, event: Event) -> None:
         """Raise an event that asks the directory (`core.directory_beside`)."""

@@ -6,6 +6,7 @@ In a thread, for it may take as long as the directory does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,7 @@ from falconmq.service.directory.registering import (
     known_from_memory,
     register,
 )
+from falconmq.service.directory.republishing import republish
 
 MEETING_SECONDS: Final = 30.0  # for all that is asked; then the directory is away
 
@@ -32,11 +34,17 @@ def meet(
 ) -> Knowledge:
     """Be registered, and keep what was learned; DirectoryError if that cannot be.
 
-    With `may_remember` a directory that is away is no error, if it was there once.
+    At the first meeting the public queues that are here are published. With `may_remember` a
+    directory that is away is no error, if it was there once.
     """
     try:
         with directory.noticing():
             knowledge = _in_time(partial(register, directory, candidate, memory.said()))
+        if knowledge.is_new:
+            memory.clear()  # of another directory; the next try is the first, too
+        if not memory.kept_at():
+            published = republish(directory, candidate.queues)
+            knowledge = replace(knowledge, published=published)
     except DirectoryError as error:
         if error.status is not MqStatus.NO_DS or not may_remember:
             raise

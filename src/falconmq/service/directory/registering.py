@@ -3,8 +3,8 @@
 Everything here asks the directory and waits for it: it runs in a thread, never in a turn.
 
 Registering is done at every start. The first time it creates the object of the queue manager; later
-it brings up to date what the configuration says, and the public keys. Two queue managers of one
-name cannot be: whoever comes second is told so.
+it brings up to date what the configuration says, and the public keys; so does every `refresh`. Two
+queue managers of one name cannot be: whoever comes second is told so.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import Row
 from falconmq.manager.states import DirectoryResult
 from falconmq.security.keys import ManagerKeys
+from falconmq.service.directory.republishing import Republished
 
 QUEUE_MANAGER = "QueueManager"
 Said = Mapping[str, object]
@@ -43,6 +44,7 @@ class Candidate:
     site: str = ""  # by name; "": where it is, or else the only one there is
     new_attributes: Mapping[str, object] = field(default_factory=dict)  # of a new object alone
     keys: Callable[[], ManagerKeys] | None = None
+    queues: Sequence[Row] = ()  # public ones that it has
 
     def said(self) -> dict[str, object]:
         """What of it is said once."""
@@ -60,6 +62,7 @@ class Knowledge:
     read_at: float = 0.0  # seconds since 1970
     is_new: bool = False  # it was registered just now
     is_remembered: bool = False  # the directory is away: this is what it once said
+    published: Sequence[Republished] = ()  # queues that it did not have before
 
     def rows(self) -> list[KnownRow]:
         """All of it, to be kept."""
@@ -94,6 +97,18 @@ def register(directory: CachedDirectory, candidate: Candidate, said: Said) -> Kn
     return read_knowledge(directory, candidate.identifier, is_new=is_new)
 
 
+def refresh(directory: CachedDirectory, candidate: Candidate, said: Said) -> Knowledge:
+    """Read everything again, and put right what the directory says of us. DirectoryError.
+
+    A write that we gave up waiting for may have come late, behind a newer one: then the directory
+    has our keys or our host name of before.
+    """
+    row = directory.fetch(QUEUE_MANAGER, equals("identifier", candidate.identifier))
+    if row is not None:
+        _bring_up_to_date(directory, candidate, row, said)
+    return read_knowledge(directory, candidate.identifier)
+
+
 def read_knowledge(
     directory: CachedDirectory, identifier: UUID, *, is_new: bool = False
 ) -> Knowledge:
@@ -111,6 +126,7 @@ def read_knowledge(
     with directory.noticing():
         found = read_map_rows(directory.inner)
     directory.fetch_servers("")
+    directory.fetch_computer_sid(str(own["computer_name"]))
     whole = [row for row in sites if row is not None]
     return Knowledge(own, enterprise, whole, found, directory.time(), is_new)
 

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -25,6 +26,7 @@ from falconmq.directory.replication.carrying import ReplicationCarrier
 from falconmq.directory.replication.carrying_judging import Judge
 from falconmq.directory.replication.engine import ReplicationEngine
 from falconmq.directory.replication.replication_queue import QUEUE_PATH
+from falconmq.directory.replication.roles import SERVER_TYPES
 from falconmq.directory.replication.settings import ReplicationSettings, Role, ServerIdentity
 from falconmq.directory.replication.status import fingerprints
 from falconmq.directory.replication.writes import PendingWrite
@@ -34,6 +36,7 @@ from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.directory_backend import equals
 from falconmq.service.configuration import Computer, Configuration, DirectorySection
 from falconmq.service.directory.beginning import begin
+from falconmq.service.directory.registering import Candidate
 from falconmq.service.directory.replicating_beside import Beside
 from falconmq.transport.protection import Protection
 from falconmq.wire.public_keys import PublicKeys
@@ -78,7 +81,7 @@ class Replication:
         """Open the queue and let the engine begin. FalconMQError."""
         self._engine.run(self._start_carrier)
         await self._beside.settled()
-        _log.info("directory replication role=%s", self.identity.role.value)
+        _log.info("directory replication role=%s", self.replicator.role.value)
 
     def trust(self, computers: Iterable[Computer]) -> None:
         """These servers are vouched for by the configuration, from now on."""
@@ -93,7 +96,12 @@ class Replication:
 
         It needs a first copy; a backup controller even to be registered, for its PSC decides.
         """
-        return self.identity.role is Role.BSC or not self.is_ready.is_set()
+        return self.replicator.role is Role.BSC or not self.is_ready.is_set()
+
+    def as_it_is(self, candidate: Candidate) -> Candidate:
+        """What the queue manager says of itself, with the role that it has by now."""
+        attributes = {**candidate.attributes, "server_type": SERVER_TYPES[self.replicator.role]}
+        return replace(candidate, attributes=attributes)
 
     async def enter_when_ready(self, enter: Callable[[], Awaitable[None]]) -> None:
         """Let the queue manager become a part of the directory when the first copy has come."""

@@ -140,8 +140,8 @@ def _behind(partitions: list[dict[str, Any]]) -> Standing:
 def _numbers(partitions: list[dict[str, Any]]) -> str:
     """12, or 12 and 5 of the enterprise."""
     enterprise = str(ENTERPRISE_PARTITION)
-    sites = [f"{each['last']:,}" for each in partitions if each["id"] != enterprise]
-    above = [f"E{each['last']:,}" for each in partitions if each["id"] == enterprise]
+    sites = [f"{each['number']:,}" for each in partitions if each["id"] != enterprise]
+    above = [f"E{each['number']:,}" for each in partitions if each["id"] == enterprise]
     return ", ".join(sites + above)
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from falconmq.clock import Clock
 from falconmq.directory.queries import find_all, find_one
+from falconmq.directory.replication.eras import era_of, number_in_era
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.manager.directory_backend import equals
 
@@ -31,7 +32,9 @@ def status_json(replication: Replication, clock: Clock) -> dict[str, Any]:
     partitions.sort(key=lambda each: (each["id"] != str(ENTERPRISE_PARTITION), each["name"]))
     heard = _heard(replication, now)
     return {
-        "role": replication.identity.role.value,
+        "role": status.role,
+        "configured_role": replication.identity.role.value,
+        "awaits_role": status.awaits_role,
         "machine": status.machine_name,
         "site": names.get(status.site, str(status.site)),
         "primary_site_controller": status.psc_name,
@@ -63,8 +66,10 @@ def _partition(status: PartitionStatus, names: dict[object, str]) -> dict[str, A
         "name": names.get(status.partition_id, str(status.partition_id)),
         "authority": status.authority,
         "own": status.is_own,
+        "taken_over_at": _moment(era_of(max(status.last, status.purged))),
         "last": status.last,
-        "lag": max(0, status.told_last - status.last),
+        "number": number_in_era(status.last),
+        "lag": status.lag,
         "pending": status.pending,
         "purged": status.purged,
         "state": status.state,
@@ -82,10 +87,14 @@ def _neighbour(status: NeighbourStatus, names: dict[object, str], clock: Clock) 
         "waiting_changes": status.waiting_changes,
         "acked": status.acked,
         "acked_enterprise": status.acked_enterprise,
-        "last_acked_at": datetime.fromtimestamp(acked, UTC).isoformat() if acked else None,
+        "last_acked_at": _moment(acked),
         "last_hello_seconds": None if hello is None else round(clock.monotonic() - hello, 1),
         "silent": status.is_silent,
     }
+
+
+def _moment(seconds: float) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
 
 
 def _heard(replication: Replication, now: float) -> dict[str, float]:

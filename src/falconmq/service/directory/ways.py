@@ -47,3 +47,7 @@ class Ways:
     def is_foreign(self, queue_manager: UUID) -> bool:
         """Whether a connector acknowledges messages for a queue manager in its place."""
         return self.directory is not None and self.directory.is_foreign(queue_manager)
+
+    def is_asked(self, name: SingleFormatName) -> bool:
+        """Whether the directory is being asked for a queue."""
+        return self.directory is not None and self.directory.is_asked(name)

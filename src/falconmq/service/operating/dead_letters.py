@@ -28,15 +28,15 @@ from falconmq.manager.access import check_open
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue
 from falconmq.manager.positions import MessagePosition
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import AccessType, PositionState
-from falconmq.manager.storing import message_position_deleted
 from falconmq.message import MessageId
 from falconmq.service.explaining_schemas import LetterFilters, LettersRequest
 from falconmq.service.observation.event_texts import class_text, message_id_text, queue_text
 from falconmq.service.operating.redriving import check, destination_of, redrive
 from falconmq.service.requests.finding import find_local
 from falconmq.service.requests.reading import durable
-from falconmq.wire.annotate import class_words
+from falconmq.wire.field_words import class_words
 from falconmq.wire.message_class import MessageClass
 
 PAGE: Final = 200  # letters that are looked at in one turn

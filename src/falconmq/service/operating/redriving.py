@@ -16,8 +16,8 @@ from falconmq.manager.events import EventKind
 from falconmq.manager.model import UNLIMITED, Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
+from falconmq.manager.removing import remove_position
 from falconmq.manager.states import AccessType, PositionState, ShareMode
-from falconmq.manager.storing import remove_position
 from falconmq.manager.transactions import (
     abort_transaction,
     commit_transaction,

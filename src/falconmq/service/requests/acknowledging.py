@@ -15,8 +15,8 @@ from falconmq.embedded import actions
 from falconmq.errors import MqStatus, QueueError
 from falconmq.manager.arrivals import arrivals_between
 from falconmq.manager.core import QueueManagerCore
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import PositionState
-from falconmq.manager.storing import message_position_deleted
 from falconmq.service.requests.consumer_records import Record, write_record
 from falconmq.service.requests.finding import find_local
 from falconmq.store import Commit

@@ -1,9 +1,10 @@
 """Bulk reading and sending as Arrow streams, page by page.
 
 Reading looks at the places of a page in one short turn; a thread reads the messages and writes them
-down. The next page is looked at when the caller has taken this one. So a queue of a million
-messages costs the memory of one page, and messages come and go meanwhile: what is read is what is
-there when the walk passes, in the order of the queue or, for a range of them, of arrival numbers.
+down. Of a range, the next page is made while the caller takes this one: neither waits for the
+other. So a queue of a million messages costs the memory of two pages, and messages come and go
+meanwhile: what is read is what is there when the walk passes, in the order of the queue or, for a
+range of them, of arrival numbers.
 
 Sending checks every row before the first message is sent.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final
 
 from falconmq import aio
@@ -30,6 +31,7 @@ from falconmq.service.requests import ranges
 from falconmq.service.requests.reading import durable
 from falconmq.service.requests.record_columns import records_to_batch
 from falconmq.service.requests.records import Page, PageReader, page_of
+from falconmq.service.requests.streaming import ahead, in_one_thread
 
 PAGE_MESSAGES: Final = 10_000
 PAGE_BYTES: Final = 16 << 20
@@ -77,10 +79,21 @@ async def read_range(
     yield await asyncio.to_thread(_schema, columns)
     if stop is None:
         stop = await ranges.end_of(engine, opened)
+    async for chunk in ahead(_range(engine, opened, start, stop, columns)):
+        yield chunk
+    yield END_OF_STREAM
+
+
+async def _range(
+    engine: Engine,
+    opened: actions.Opened,
+    start: int,
+    stop: int,
+    columns: Sequence[str] | None,
+) -> AsyncGenerator[bytes]:
     async for page in ranges.pages(engine, opened, start, stop, PAGE_MESSAGES, None):
         async for chunk in _batches(engine, page, opened.path_name, columns):
             yield chunk
-    yield END_OF_STREAM
 
 
 def _schema(columns: Sequence[str] | None) -> bytes:
@@ -92,7 +105,7 @@ async def _batches(
 ) -> AsyncIterator[bytes]:
     reader = PageReader(engine.store, page, PAGE_BYTES)
     while not reader.is_done:
-        chunk = await asyncio.to_thread(_write, reader, page, name, columns)
+        chunk = await in_one_thread(_write, reader, page, name, columns)
         if chunk:
             yield chunk
 
@@ -102,13 +115,10 @@ def _write(reader: PageReader, page: Page, name: str, columns: Sequence[str] | N
     rows = reader.read()
     if not rows:
         return b""
-    batch = records_to_batch(
-        rows.records,
-        rows.lookup_ids,
-        name,
-        locked=[lookup_id in page.locked for lookup_id in rows.lookup_ids],
-        columns=columns,
-    )
+    locked = [False] * len(rows)
+    if page.locked:
+        locked = [lookup_id in page.locked for lookup_id in rows.lookup_ids]
+    batch = records_to_batch(rows, name, locked=locked, columns=columns)
     return bytes(batch.serialize())
 
 

@@ -17,10 +17,11 @@ from falconmq.manager import transactions
 from falconmq.manager.access import check_move, check_open
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Queue, ReadResult, Transaction
+from falconmq.manager.moving import move_message
 from falconmq.manager.positions import END, START, MessagePosition
 from falconmq.manager.reading import seek_with_id
+from falconmq.manager.removing import message_position_deleted
 from falconmq.manager.states import AccessType, PositionState, SeekAction
-from falconmq.manager.storing import message_position_deleted, move_message
 from falconmq.service.requests.finding import find_local, open_local
 from falconmq.service.requests.peeking import ANSWER_BYTES
 from falconmq.service.requests.reading import durable, never_told, unwritten

@@ -8,7 +8,7 @@ the next one is gone, the stream breaks off: a reader never misses an event with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from falconmq.manager.event_keeping import EventKeeper
 from falconmq.manager.event_store import Block, Bounds, blocks_from, bounds_of, events_of
 from falconmq.service.requests.arrow import END_OF_STREAM
 from falconmq.service.requests.event_entries import entry_json
+from falconmq.service.requests.streaming import ahead, in_one_thread
 from falconmq.service.web.problems import EventsLostError
 from falconmq.store import Store
 from falconmq.store.interface import StoreReader
@@ -111,12 +112,17 @@ async def stream(engine: Engine, asked: Range, *, packets: bool) -> AsyncIterato
     """An IPC stream of the events of a range; the schema comes always."""
     schema = await asyncio.to_thread(event_schema)
     yield schema.serialize().to_pybytes()
+    async for content in ahead(_batches(engine, asked, packets)):
+        yield content
+    yield END_OF_STREAM
+
+
+async def _batches(engine: Engine, asked: Range, packets: bool) -> AsyncGenerator[bytes]:
     start = asked.start
     while start < asked.stop:
-        content, start = await asyncio.to_thread(_batch, engine, Range(start, asked.stop), packets)
+        content, start = await in_one_thread(_batch, engine, Range(start, asked.stop), packets)
         if content:
             yield content
-    yield END_OF_STREAM
 
 
 def _batch(engine: Engine, asked: Range, packets: bool) -> tuple[bytes, int]:

@@ -34,7 +34,7 @@ from falconmq.manager.path_names import format_name_of
 from falconmq.manager.states import AccessType
 from falconmq.service.requests.finding import find_local
 from falconmq.service.requests.reading import durable
-from falconmq.service.requests.records import Page, PageReader, page_of, size_of
+from falconmq.service.requests.records import Page, PageReader, page_of
 from falconmq.store import Commit, WriteBatch
 
 PLAN_PAGE: Final = 10_000  # messages that one turn counts
@@ -207,9 +207,9 @@ class _Counted:
         reader = PageReader(engine.store, page, READ_BYTES)
         while not reader.is_done and not self.is_full:
             rows = reader.read()
-            for arrival, record in zip(rows.arrivals, rows.records, strict=True):
+            for arrival, size in zip(rows.arrivals, rows.message_sizes(), strict=True):
                 if not self.is_full:
-                    self.add(arrival, size_of(record))
+                    self.add(arrival, size)
 
 
 async def plan(

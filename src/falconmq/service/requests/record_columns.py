@@ -14,10 +14,11 @@ from falconmq.errors import FalconMQError, MqStatus
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from falconmq.service.requests.records import Rows
+
 
 def records_to_batch(
-    records: Sequence[bytes],
-    lookup_ids: Sequence[int],
+    rows: Rows,
     queue: str,
     *,
     locked: Sequence[bool] | None = None,
@@ -36,4 +37,4 @@ def records_to_batch(
             status=MqStatus.INSUFFICIENT_RESOURCES,
             hint="pip install 'falconmq[arrow]'",
         ) from error
-    return record_heads.records_to_batch(records, lookup_ids, queue, locked, columns)
+    return record_heads.records_to_batch(rows, queue, locked, columns)

@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from falconmq.client.packet_columns import Packed, packed, packets_to_batch
-from falconmq.client.packet_columns.buffers import Bools, Int64s, Rows, fixed, variable
+from falconmq.client.packet_columns.buffers import Bools, Int64s, fixed, variable
+from falconmq.client.packet_columns.buffers import Rows as Heads
 from falconmq.client.packet_columns.texts import constant, each_once
 from falconmq.errors import WireError
 from falconmq.manager.record import ALLOW_PEEK_WHEN_LOCKED, VERSION, StoredMessage
 from falconmq.message import AuthenticationLevel, MessageClass
+from falconmq.service.requests.records import Rows
 from falconmq.wire.base_header import INTERNAL, SIGNATURE
 from falconmq.wire.base_header import VERSION as PACKET_VERSION
 
@@ -44,25 +46,24 @@ _LEVELS: Final = {int(member): member.name for member in AuthenticationLevel}
 
 
 def records_to_batch(
-    records: Sequence[bytes],
-    lookup_ids: Sequence[int],
+    rows: Rows,
     queue: str,
     locked: Sequence[bool] | None,
     columns: Sequence[str] | None,
 ) -> pa.RecordBatch:
     """See `record_columns.records_to_batch`."""
-    if not records:
+    if not rows:
         return packets_to_batch(packed([]), {}, columns)
-    whole = packed(records)
-    heads = _heads(records, whole)
+    whole = Packed(rows.data, np.array(rows.starts, np.int64), np.array(rows.sizes, np.int64))
+    heads = _heads(rows, whole)
     path_sizes = heads["dead_letter_queue_size"].astype(np.int64)
     begin = _HEAD.itemsize + path_sizes
     packets = Packed(whole.data, whole.starts + begin, whole.lengths - begin)
-    _check_packets(records, packets)
+    _check_packets(rows, packets)
     beside = {
-        "lookup_id": np.array(lookup_ids, np.int64),
+        "lookup_id": np.array(rows.lookup_ids, np.int64),
         "arrival_number": heads["arrival_number"].astype(np.int64),
-        "queue": constant(queue, pa.string(), len(records)),
+        "queue": constant(queue, pa.string(), len(rows)),
         "arrived_at": heads["arrival_time_ms"].astype(np.int64) * 1000,
         "dead_letter_queue": _paths(whole, path_sizes),
         "allow_peek_when_locked": heads["flags"] & ALLOW_PEEK_WHEN_LOCKED != 0,
@@ -74,36 +75,36 @@ def records_to_batch(
     if locked is not None:
         beside["locked"] = locked
     if heads["dead_letter_reason"].any():
-        beside["message_class"] = _reasons(records, heads["dead_letter_reason"])
+        beside["message_class"] = _reasons(rows, heads["dead_letter_reason"])
     return packets_to_batch(packets, beside, columns)
 
 
-def _heads(records: Sequence[bytes], whole: Packed) -> Rows:
+def _heads(rows: Rows, whole: Packed) -> Heads:
     """The heads of all records; those of other versions, and cut ones, are refused."""
-    _check(records, whole.lengths >= _HEAD.itemsize)
+    _check(rows, whole.lengths >= _HEAD.itemsize)
     heads = fixed(whole.data, whole.starts, _HEAD)
-    _check(records, heads["version"] == VERSION)
+    _check(rows, heads["version"] == VERSION)
     return heads
 
 
-def _check_packets(records: Sequence[bytes], packets: Packed) -> None:
-    _check(records, packets.lengths >= _PACKET_MIN)
+def _check_packets(rows: Rows, packets: Packed) -> None:
+    _check(rows, packets.lengths >= _PACKET_MIN)
     begins = fixed(packets.data, packets.starts, _PACKET_BEGIN)
     _check(
-        records,
+        rows,
         (begins["version"] == PACKET_VERSION)
         & (begins["signature"] == SIGNATURE)
         & (begins["flags"] & INTERNAL == 0),
     )
 
 
-def _check(records: Sequence[bytes], is_right: Bools) -> None:
+def _check(rows: Rows, is_right: Bools) -> None:
     """Raise what decoding the first wrong record raises."""
     if is_right.all():
         return
-    for row, record in enumerate(records):
+    for row in range(len(rows)):
         try:
-            StoredMessage.decode(record)
+            StoredMessage.decode(rows.record(row))
         except WireError as error:
             error.args = (f"row {row}: {error}",)
             raise
@@ -123,13 +124,13 @@ def _level(level: int) -> str:
     return _LEVELS.get(level) or str(level)
 
 
-def _reasons(records: Sequence[bytes], short: Rows) -> pa.StringArray:
+def _reasons(rows: Rows, short: Heads) -> pa.StringArray:
     """The class that says why a message died; null where the packet's own class stands.
 
     A record has the reason in one byte. One record of each kind is decoded: it knows what it means.
     """
     names: dict[int, str | None] = {}
     for number, row in zip(*np.unique(short, return_index=True), strict=True):
-        reason = StoredMessage.decode(records[row]).dead_letter_reason
+        reason = StoredMessage.decode(rows.record(row)).dead_letter_reason
         names[int(number)] = (_CLASSES.get(reason) or str(reason)) if reason else None
     return each_once(pa.array(short), names.__getitem__)

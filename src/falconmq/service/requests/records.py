@@ -17,8 +17,9 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Final
+from itertools import accumulate
+from operator import add
+from typing import Final, NamedTuple
 
 from falconmq.manager.arrivals import Span
 from falconmq.manager.core import message_key
@@ -26,37 +27,69 @@ from falconmq.manager.model import Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.record import StoredMessage
 from falconmq.store import Store
-from falconmq.store.interface import StoreReader
+from falconmq.store.interface import Block, StoreView
 
 _ARRIVAL: Final = struct.Struct("<16xQ")  # where a record has its arrival number
 _PATH_SIZE: Final = struct.Struct("<24xH")  # the size of the path that stands before the packet
-_FIRST: Final = 16  # records that are read at once, before it is known how long they are
-_MOST: Final = 1024
-_SOME_BYTES: Final = 4 << 20
-
-_Some = tuple[Sequence[int], Sequence[bytes]]
-"""Lookup identifiers, and the records of these messages."""
+_PREFIX_BYTES: Final = 8  # of a key: the number of the queue
 
 
 @dataclass(slots=True)
 class Rows:
-    """Messages as the store keeps them: three lists, for that is what columns are made of."""
+    """Messages as the store keeps them: lists, for that is what columns are made of.
 
-    arrivals: list[int] = field(default_factory=list)  # lookup identifiers, in queue order
-    lookup_ids: list[int] = field(default_factory=list)
-    records: list[bytes] = field(default_factory=list)
+    The records are in one buffer, and every row says where its own begins and how long it is.
+    """
+
+    data: bytes
+    arrivals: list[int]  # arrival numbers; lookup identifiers, in queue order
+    lookup_ids: list[int]
+    starts: list[int]
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, records: Sequence[bytes], lookup_ids: Sequence[int]) -> Rows:
+        """Records that are there already."""
+        sizes = [len(record) for record in records]
+        starts = list(accumulate(sizes, initial=0))[:-1]
+        return cls(b"".join(records), list(lookup_ids), list(lookup_ids), starts, sizes)
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.sizes)
+
+    def record(self, row: int) -> bytes:
+        start = self.starts[row]
+        return self.data[start : start + self.sizes[row]]
+
+    def message_sizes(self) -> list[int]:
+        """Bytes of the message in each record, as quotas count them."""
+        path_sizes = (_PATH_SIZE.unpack_from(self.data, start)[0] for start in self.starts)
+        return [
+            size - _PATH_SIZE.size - path_size
+            for size, path_size in zip(self.sizes, path_sizes, strict=True)
+        ]
 
     def in_order(self) -> Rows:
         """The same by arrival."""
         order = sorted(range(len(self)), key=self.arrivals.__getitem__)
-        return Rows(
-            [self.arrivals[index] for index in order],
-            [self.lookup_ids[index] for index in order],
-            [self.records[index] for index in order],
-        )
+        lists = (self.arrivals, self.lookup_ids, self.starts, self.sizes)
+        arrivals, lookup_ids, starts, sizes = ([each[row] for row in order] for each in lists)
+        return Rows(self.data, arrivals, lookup_ids, starts, sizes)
+
+
+class _Some(NamedTuple):
+    """Lookup identifiers of messages, and their records one behind the other, as a Block has."""
+
+    lookup_ids: Sequence[int]
+    data: bytes
+    sizes: Sequence[int]
+    gap: int
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, bytes]]) -> _Some:
+        records = [record for _, record in pairs]
+        sizes = [len(record) for record in records]
+        return cls([number for number, _ in pairs], b"".join(records), sizes, 0)
 
 
 @dataclass(slots=True)
@@ -118,87 +151,106 @@ class PageReader:
             is_suspect = page.is_by_arrival and page.queue.moved_in != page.moved_in
             taking = _Taking(self._limit, is_suspect)
             for piece in span.pieces:
-                for lookup_ids, records in _pieces(view, page, piece.lookup_ids):
-                    cut = taking.take(piece.shift, lookup_ids, records)
+                for some in _pieces(view, page, piece.lookup_ids):
+                    cut = taking.take(piece.shift, some)
                     if cut is not None:
-                        return taking.rows, cut
-        return taking.rows, None
+                        return taking.rows(), cut
+        return taking.rows(), None
 
 
 class _Taking:
     """Rows as they come, up to a number of bytes."""
 
     def __init__(self, limit: int, is_suspect: bool) -> None:
-        self.rows = Rows()
         self._left = limit
         self._is_suspect = is_suspect  # a message may have been moved away and back meanwhile
+        self._parts: list[bytes] = []
+        self._arrivals: list[int] = []
+        self._lookup_ids: list[int] = []
+        self._sizes: list[int] = []
+        self._gaps: list[int] = []
 
-    def take(self, shift: int, lookup_ids: Sequence[int], records: Sequence[bytes]) -> int | None:
+    def take(self, shift: int, some: _Some) -> int | None:
         """Add rows; the arrival number of the first one that is too much, if there is one."""
-        size = sum(map(len, records))
-        if size < self._left and not self._is_suspect:  # the usual case
-            rows = self.rows
-            rows.arrivals += [lookup_id - shift for lookup_id in lookup_ids]
-            rows.lookup_ids += lookup_ids
-            rows.records += records
-            self._left -= size
+        lookup_ids, data, sizes, gap = some
+        if len(data) < self._left and not self._is_suspect:  # the usual case
+            self._add(shift, some)
+            self._left -= len(data)
             return None
-        for lookup_id, record in zip(lookup_ids, records, strict=True):
+        ends = accumulate(size + gap for size in sizes)
+        for lookup_id, size, end in zip(lookup_ids, sizes, ends, strict=True):
             if self._left <= 0:
                 return lookup_id - shift
-            self._take_one(lookup_id - shift, lookup_id, record)
+            record = data[end - gap - size : end - gap]
+            # One that has another number now comes again where that is.
+            if not self._is_suspect or _ARRIVAL.unpack_from(record)[0] == lookup_id - shift:
+                self._add(shift, _Some((lookup_id,), record, (size,), 0))
+                self._left -= size
         return None
 
-    def _take_one(self, arrival: int, lookup_id: int, record: bytes) -> None:
-        if self._is_suspect and _ARRIVAL.unpack_from(record)[0] != arrival:
-            return  # it has another number now, and comes again where that is
-        self.rows.arrivals.append(arrival)
-        self.rows.lookup_ids.append(lookup_id)
-        self.rows.records.append(record)
-        self._left -= len(record)
+    def rows(self) -> Rows:
+        """What was taken."""
+        sizes, gaps = self._sizes, self._gaps
+        starts = list(accumulate(map(add, sizes, gaps), initial=0))[:-1]
+        data = b"".join(self._parts)
+        return Rows(data, self._arrivals, self._lookup_ids, starts, sizes)
+
+    def _add(self, shift: int, some: _Some) -> None:
+        lookup_ids, data, sizes, gap = some
+        self._parts.append(data)
+        self._arrivals += [number - shift for number in lookup_ids] if shift else lookup_ids
+        self._lookup_ids += lookup_ids
+        self._sizes += sizes
+        self._gaps += [gap] * len(sizes)
 
 
 _NONE: Final = Span([], 0)
 
 
-def size_of(record: bytes) -> int:
-    """Bytes of the message in a record, as quotas count them."""
-    path_size: int = _PATH_SIZE.unpack_from(record)[0]
-    return len(record) - _PATH_SIZE.size - path_size
-
-
-def _pieces(view: StoreReader, page: Page, lookup_ids: list[int]) -> Iterator[_Some]:
+def _pieces(view: StoreView, page: Page, lookup_ids: list[int]) -> Iterator[_Some]:
     """The records of neighbours, in order; of some of them memory may have the message."""
     kept, number = page.kept, page.queue.number
     if not kept or kept.keys().isdisjoint(lookup_ids):
         yield from _stored(view, number, lookup_ids)
         return
     absent = [lookup_id for lookup_id in lookup_ids if lookup_id not in kept]
-    stored = (pair for some in _stored(view, number, absent) for pair in zip(*some, strict=True))
+    stored = (pair for some in _stored(view, number, absent) for pair in _pairs(some))
     present = ((n, kept[n].encode()) for n in lookup_ids if n in kept)
-    for lookup_id, record in heapq.merge(stored, present):
-        yield (lookup_id,), (record,)
+    for pair in heapq.merge(stored, present):
+        yield _Some.of([pair])
 
 
-def _stored(view: StoreReader, queue_number: int, lookup_ids: list[int]) -> Iterator[_Some]:
+def _pairs(some: _Some) -> Iterator[tuple[int, bytes]]:
+    return zip(some.lookup_ids, Block((), *some[1:]).values(), strict=True)
+
+
+def _stored(view: StoreView, queue_number: int, lookup_ids: list[int]) -> Iterator[_Some]:
     """What the store has of some places, which are in order and mostly neighbours."""
+    at = 0
+    if lookup_ids and lookup_ids[-1] - lookup_ids[0] == len(lookup_ids) - 1:  # none between them
+        prefix = message_key(queue_number, 0)[:_PREFIX_BYTES]
+        for block in view.neighbours("messages", prefix, lookup_ids[0], len(lookup_ids)):
+            behind = at + len(block.sizes)
+            yield _Some(lookup_ids[at:behind], block.data, block.sizes, block.gap)
+            at = behind
+    yield from _searched(view, queue_number, lookup_ids[at:])
+
+
+def _searched(view: StoreView, queue_number: int, lookup_ids: list[int]) -> Iterator[_Some]:
+    """The same where some may be gone, or others have come between them."""
     if not lookup_ids:
         return
     start = message_key(queue_number, lookup_ids[0])
     stop = message_key(queue_number, lookup_ids[-1] + 1)
-    scan = view.scan("messages", start, stop)
-    at, count = 0, _FIRST
-    while some := list(islice(scan, count)):
-        keys, records = zip(*some, strict=True)
-        found: tuple[int, ...] = struct.unpack(f">{2 * len(keys)}Q", b"".join(keys))[1::2]
-        if found == tuple(lookup_ids[at : at + len(found)]):
-            at += len(found)
-            yield found, records
-        else:  # some are gone, or others came between them
-            behind = bisect_right(lookup_ids, found[-1])
+    at = 0
+    for block in view.blocks("messages", start, stop):
+        numbers = struct.unpack(f">{2 * len(block.keys)}Q", b"".join(block.keys))[1::2]
+        if numbers == tuple(lookup_ids[at : at + len(numbers)]):
+            at += len(numbers)
+            yield _Some(numbers, block.data, block.sizes, block.gap)
+        else:
+            behind = bisect_right(lookup_ids, numbers[-1])
             wanted = set(lookup_ids[at:behind])
-            pairs = [pair for pair in zip(found, records, strict=True) if pair[0] in wanted]
             at = behind
-            yield [number for number, _ in pairs], [record for _, record in pairs]
-        usual = sum(map(len, records)) // len(records) + 1
-        count = max(1, min(2 * count, _MOST, _SOME_BYTES // usual))
+            found = zip(numbers, block.values(), strict=True)
+            yield _Some.of([pair for pair in found if pair[0] in wanted])

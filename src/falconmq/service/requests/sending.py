@@ -6,8 +6,8 @@ from falconmq.embedded import actions
 from falconmq.manager import transactions
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.model import Transaction
+from falconmq.manager.removing import remove_position
 from falconmq.manager.states import ShareMode
-from falconmq.manager.storing import remove_position
 from falconmq.message import Message, MessageId
 
 Wanted = bool | Transaction | None

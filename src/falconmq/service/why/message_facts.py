@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from falconmq.embedded.engine import Engine
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind, MessageEvent
+from falconmq.manager.expiry import time_to_be_received_deadline
 from falconmq.manager.model import OutgoingQueue, Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.states import PositionState
-from falconmq.manager.storing import time_to_be_received_deadline
 from falconmq.message import MessageId
 from falconmq.service.observation.event_texts import queue_text
 from falconmq.service.why.holders import Holders, is_being_sent, is_prepared

@@ -11,11 +11,11 @@ from falconmq.embedded.actions import path_of
 from falconmq.manager.arrivals import count_from
 from falconmq.manager.core import QueueManagerCore
 from falconmq.manager.events import EventKind, EventLog
+from falconmq.manager.expiry import time_to_be_received_deadline
 from falconmq.manager.model import UNLIMITED, OutgoingQueue, Queue
 from falconmq.manager.positions import MessagePosition
 from falconmq.manager.reading import MAY_RECEIVE
 from falconmq.manager.states import PositionState, QueueType
-from falconmq.manager.storing import time_to_be_received_deadline
 from falconmq.service.observation.event_texts import message_id_text
 from falconmq.service.requests.consumer_records import all_records
 from falconmq.service.why.outgoing_facts import Answer, answers

@@ -13,6 +13,7 @@ from uuid import UUID
 from falconmq.clock import Clock
 from falconmq.directory import tables
 from falconmq.directory.queries import find_all, find_one
+from falconmq.directory.replication.eras import era_of, number_in_era
 from falconmq.directory.replication.numbers import NumberReader
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
@@ -121,8 +122,9 @@ class _Reader:
             status.authority,
             source,
             status.is_own,
-            status.last,
-            status.told_last,
+            # As people count: since somebody took it over.
+            0 if era_of(status.told_last) > era_of(status.last) else number_in_era(status.last),
+            number_in_era(status.told_last),
             status.pending,
             status.state,
             None if asked is None else max(0.0, self._now - asked.since),
@@ -162,14 +164,15 @@ def _find_numbered(
         for code, table in OBJECT_TABLES.items():
             place = numbers.of(code, identifier)
             if place is not None:
-                return Spot(_word(table), identifier, *place, is_deleted=False)
+                partition, number = place[0], number_in_era(place[1])
+                return Spot(_word(table), identifier, partition, number, is_deleted=False)
         for partition in partitions:
-            number = numbers.deletion(partition, identifier)
-            if number is not None:
-                deleted = numbers.deletions(partition, number, number)
+            found = numbers.deletion(partition, identifier)
+            if found is not None:
+                deleted = numbers.deletions(partition, found, found)
                 kind = next(each.object_type for each in deleted if each.identifier == identifier)
                 word = _word(OBJECT_TABLES[kind])
-                return Spot(word, identifier, partition, number, is_deleted=True)
+                return Spot(word, identifier, partition, number_in_era(found), is_deleted=True)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from falconmq.manager.events import EventKind, MessageEvent
 from falconmq.service.observation.event_texts import class_text
-from falconmq.wire.annotate import class_words
+from falconmq.wire.field_words import class_words
 from falconmq.wire.message_class import MessageClass
 
 _MINUTE: Final = 60

@@ -8,7 +8,7 @@ from uuid import UUID
 from falconmq.directory import tables
 from falconmq.directory.replication.settings import ReplicationSettings, Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
-from falconmq.directory.replication.writes import PendingWrite
+from falconmq.directory.replication.writes import PendingWrite, RequestedChange
 from falconmq.errors import MqStatus
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import Row
@@ -56,6 +56,7 @@ class Enterprise:
         self.controllers: dict[UUID, str] = {}  # the PSC of each site
         self.site_names: dict[UUID, str] = {}
         self.pec_name = ""
+        self.returned: list[DirectoryServer] = []  # from the dead; it may not know who decides now
         self._made = 0
 
     @property
@@ -119,6 +120,11 @@ class Enterprise:
         controller = self.controllers[site]
         return self.create(self.pec, name, controller, identifier=site)
 
+    def name_controller(self, site: UUID, server: DirectoryServer) -> None:
+        """A server has made itself the PSC of its site."""
+        name, now = (tables.SITE, self.site_names[site]), self.world.now
+        self.ledger.add(name, Change(Kind.CHANGE, server.name, now, now, Outcome.DONE))
+
     def register(self, server: DirectoryServer) -> Change:
         """Write a server into the directory, at the PSC of its site."""
         return self.create(
@@ -180,11 +186,29 @@ class Enterprise:
             change.ended = world.now + FORWARDED_SECONDS
             waiting.add_done_callback(lambda write: self._answered(at, name, change, write))
         elif result is DirectoryResult.SUCCESS:
-            change.outcome = Outcome.DONE
+            self._acknowledge(change)
         elif result is not None:
             change.outcome = Outcome.REFUSED
             world.note(at.name, "%s %s: %s", *name, result.name)
         return change
+
+    def ask_directly(
+        self, at: DirectoryServer, name: Name, wanted: RequestedChange, of: str
+    ) -> None:
+        """Let a server ask a certain other one for a change of an object's watched value."""
+        world, engine, writes = self.world, at.engine, []
+        assert engine is not None
+        value = wanted.properties[0][1]
+        ended = world.now + FORWARDED_SECONDS
+        change = self.ledger.add(name, Change(Kind.CHANGE, value, world.now, ended))
+
+        def asked(_: object) -> DirectoryResult:
+            writes.append(engine.request(wanted, of))
+            return DirectoryResult.SUCCESS
+
+        at.ask(asked)
+        for write in writes:
+            write.add_done_callback(lambda write: self._answered(at, name, change, write))
 
     def _answered(
         self, at: DirectoryServer, name: Name, change: Change, write: PendingWrite
@@ -196,6 +220,20 @@ class Enterprise:
         status = write.status
         self.world.note(at.name, "%s %s %s: answer %#010x", change.kind.value, *name, status)
         if status == MqStatus.OK:
-            change.outcome, change.ended = Outcome.DONE, self.world.now
+            change.ended = self.world.now
+            self._acknowledge(change)
         elif status != MqStatus.MQDS_NO_RSP_FROM_OWNER:
             change.outcome, change.ended = Outcome.REFUSED, self.world.now
+
+    def _acknowledge(self, change: Change) -> None:
+        """Somebody says that it is done; who is back from the dead may not be the one to say so."""
+        if any(self._pretends(server) for server in self.returned):
+            change.forgive()
+        change.acknowledge()
+
+    def _pretends(self, server: DirectoryServer) -> bool:
+        status = server.status()
+        return status is not None and any(
+            each.is_own and self.authority(each.partition_id) is not server
+            for each in status.partitions
+        )

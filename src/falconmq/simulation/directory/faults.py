@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Final
 
 from falconmq.simulation.directory.enterprise import Enterprise
 from falconmq.simulation.directory.load import Load
+from falconmq.simulation.directory.losses import Losses
 from falconmq.simulation.directory.operator import Operator
 from falconmq.simulation.directory.server import DirectoryServer
 
@@ -51,9 +53,19 @@ class FaultPlan:
             operator.remove_bsc,
         ]
         begin = world.now
+        self._schedule_losses()
         for _ in range(random.choice((0, 2, 4, 8, 14))):
             world.at(begin + random.uniform(0.0, self.seconds * 0.9), random.choice(faults))
         world.at(begin + self.seconds, self.repair)
+
+    def _schedule_losses(self) -> None:
+        """In some worlds a server dies for good; drawn apart, so that others stay as they are."""
+        world = self.enterprise.world
+        random = Random(f"{world.seed}/losses")  # noqa: S311
+        losses = Losses(self.enterprise, self.operator)
+        for _ in range(random.choice((0, 1, 3))):
+            loss = random.choice((losses.lose_psc, losses.lose_pec))
+            world.at(world.now + random.uniform(0.0, self.seconds * 0.9), loss)
 
     def repair(self) -> None:
         """The end of all troubles; what the operator is about to do he still does."""

@@ -43,6 +43,17 @@ class Change:
     began: float
     ended: float  # it cannot become true any more after this
     outcome: Outcome = Outcome.UNKNOWN
+    is_forgiven: bool = False  # a dead server, or one that decided no more, said it: see Enterprise
+
+    def forgive(self) -> None:
+        """It may be lost, although somebody acknowledged it."""
+        self.is_forgiven = True
+        if self.outcome is Outcome.DONE:
+            self.outcome = Outcome.UNKNOWN
+
+    def acknowledge(self) -> None:
+        if not self.is_forgiven:
+            self.outcome = Outcome.DONE
 
     def is_before(self, other: Change) -> bool:
         return self.ended < other.began
@@ -57,6 +68,11 @@ class Ledger:
     def add(self, name: Name, change: Change) -> Change:
         self.names.setdefault(name, []).append(change)
         return change
+
+    def forgive(self, name: Name) -> None:
+        """What was asked of a name until now may be lost."""
+        for change in self.names.get(name, ()):
+            change.forgive()
 
     @property
     def acknowledged(self) -> int:

@@ -16,8 +16,10 @@ from falconmq.directory.replication import (
     purging,
     receiving,
     requesting,
-    starting,
+    roles,
+    serving,
     synchronizing,
+    taking_over,
     write_requests,
 )
 from falconmq.directory.replication.applying import find_object, type_of
@@ -118,6 +120,24 @@ def _make_what_is_missing(server: Server, partition: Partition, change: Director
     _decide(server, partition, change)
 
 
+def _begin_no_era(server: Server, partition: Partition) -> None:
+    """Whoever takes over goes on with the numbers of the dead server."""
+    partition.authority_name = server.name
+
+
+def _no_end(number: int) -> int:
+    """A copy answers up to whatever it was asked for."""
+    return number + 1_000_000
+
+
+def _always(*_: object, **__: object) -> bool:
+    return True
+
+
+def _never(*_: object, **__: object) -> bool:
+    return False
+
+
 DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "skip a gap": ((receiving, "handle_change", _skip_gap),),
     "apply old changes again": ((receiving, "handle_change", _apply_old_changes),),
@@ -136,5 +156,9 @@ DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "say yes to what was refused": ((write_requests, "decide_request", _say_yes),),
     "say yes and do nothing": ((write_requests, "decide_request", _say_yes_and_do_nothing),),
     "make again what was deleted": ((deciding, "_decide", _make_what_is_missing),),
-    "find no neighbours in a new role": ((starting, "recognize", _nothing),),
+    "find no neighbours in a new role": ((roles, "recognize", _nothing),),
+    "begin before the old one has ended": ((roles, "_is_handed_over", _always),),
+    "take over with the old numbers": ((taking_over, "begin_era", _begin_no_era),),
+    "believe the dead server": ((receiving, "hear_of_era", _never),),
+    "answer for more than a copy has": ((serving, "increment", _no_end),),
 }

@@ -18,7 +18,7 @@ from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.directory.replication.writes import RequestedChange
 from falconmq.errors import FalconMQError, MqStatus
 from falconmq.manager.states import DirectoryResult
-from falconmq.simulation.directory.enterprise import DOMAIN, SERVER_TYPES, Enterprise
+from falconmq.simulation.directory.enterprise import DOMAIN, Enterprise
 from falconmq.simulation.directory.ledger import Outcome
 from falconmq.simulation.directory.server import DirectoryServer
 from falconmq.wire.directory_change import UPDATE
@@ -50,7 +50,7 @@ class Operator:
             site = random.choice(sites)
             old, new = enterprise.psc(site), random.choice(enterprise.bscs(site))
             task = f"{new.name} becomes PSC instead of {old.name}"
-            self._begin("PSC moves", task, self._moving_psc(site, old, new))
+            self.begin("PSC moves", task, self._moving_psc(site, old, new))
 
     def move_pec(self) -> None:
         """Another PSC becomes the PEC."""
@@ -59,30 +59,30 @@ class Operator:
         if others and not self.task:
             old, new = enterprise.pec, enterprise.servers[self._world.random.choice(others)]
             task = f"{new.name} becomes PEC instead of {old.name}"
-            self._begin("PEC moves", task, self._moving_pec(old, new))
+            self.begin("PEC moves", task, self._moving_pec(old, new))
 
     def add_bsc(self) -> None:
         enterprise = self._enterprise
         if not self.task and len(enterprise.servers) < _SERVERS_MAX:
             site = self._world.random.choice(list(enterprise.controllers))
             bsc = enterprise.add_server(Role.BSC, site)
-            self._begin("new BSC", f"{bsc.name} becomes a BSC", self._adding(bsc))
+            self.begin("new BSC", f"{bsc.name} becomes a BSC", self._adding(bsc))
 
     def add_site(self) -> None:
         enterprise = self._enterprise
         if not self.task and len(enterprise.servers) < _SERVERS_MAX:
             site = enterprise.new_site()
             psc = enterprise.add_server(Role.PSC, site)
-            self._begin("new site", f"{psc.name} gets a site", self._adding_site(site, psc))
+            self.begin("new site", f"{psc.name} gets a site", self._adding_site(site, psc))
 
     def remove_bsc(self) -> None:
         enterprise = self._enterprise
         bscs = [bsc for site in enterprise.controllers for bsc in enterprise.bscs(site)]
         if bscs and not self.task:
             bsc = self._world.random.choice(bscs)
-            self._begin("BSC leaves", f"{bsc.name} leaves", self._removing(bsc))
+            self.begin("BSC leaves", f"{bsc.name} leaves", self._removing(bsc))
 
-    def _begin(self, kind: str, task: str, steps: Iterator[Step]) -> None:
+    def begin(self, kind: str, task: str, steps: Iterator[Step]) -> None:
         self.task = task
         self._world.counts[kind] += 1
         self._world.note("operator", "begins: %s", task)
@@ -102,18 +102,12 @@ class Operator:
     # The steps of each task
 
     def _moving_psc(self, site: UUID, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
+        """Say it in the directory; the servers do the rest."""
         enterprise = self._enterprise
-        yield lambda: self._stop_in_step(site, old, new)
         yield lambda: self._name_controller(site, new)
-
-        enterprise.controllers[site] = new.name
-        old.role, old.psc_name, new.role = Role.BSC, new.name, Role.PSC
-        self._restart(old)
-        self._restart(new)
         yield lambda: new.owns(site)
-        yield lambda: self._write_role(new, new)
-        yield lambda: self._write_role(new, old)
-        # The other BSCs hear of it when the new one says hello.
+        enterprise.controllers[site] = new.name
+        old.role, old.psc_name, new.role, new.psc_name = Role.BSC, new.name, Role.PSC, ""
         yield lambda: all(_follows(bsc, site, new) for bsc in enterprise.bscs(site))
 
     def _moving_pec(self, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
@@ -125,11 +119,7 @@ class Operator:
         for server in enterprise.servers.values():
             server.pec_name = new.name
         old.role, new.role = Role.PSC, Role.PEC
-        self._restart(old)
-        self._restart(new)
         yield lambda: new.owns(ENTERPRISE_PARTITION)
-        yield lambda: self._write_role(new, new)
-        yield lambda: self._write_role(old, old)
 
     def _adding(self, bsc: DirectoryServer) -> Iterator[Step]:
         yield lambda: self._register(bsc)
@@ -145,23 +135,12 @@ class Operator:
 
     def _removing(self, bsc: DirectoryServer) -> Iterator[Step]:
         enterprise = self._enterprise
-        yield lambda: self._unregister(bsc)
+        yield lambda: self.unregister(bsc)
         bsc.crash()
         bsc.is_kept_down = True
         del enterprise.servers[bsc.name]
 
     # Single steps
-
-    def _stop_in_step(self, site: UUID, old: DirectoryServer, new: DirectoryServer) -> bool:
-        """Stop the old PSC at a moment when the new one knows everything that it has decided."""
-        known, wanted = new.partition(site), old.partition(site)
-        if known is None or wanted is None or known.state != "NORMAL":
-            return False
-        if known.last != wanted.last or not wanted.is_own:
-            return False
-        old.crash()
-        old.is_kept_down = True
-        return True
 
     def _name_controller(self, site: UUID, new: DirectoryServer) -> bool:
         enterprise = self._enterprise
@@ -188,14 +167,6 @@ class Operator:
 
         return old.ask(asked)[0] is DirectoryResult.SUCCESS
 
-    def _write_role(self, at: DirectoryServer, of: DirectoryServer) -> bool:
-        """Let the directory say what a server is."""
-        if not at.owns(at.site):
-            return False
-        row = {"identifier": of.identifier, "server_type": SERVER_TYPES[of.role]}
-        result, _ = at.ask(lambda there: there.write(tables.QUEUE_MANAGER, row))
-        return result is DirectoryResult.SUCCESS
-
     def _create_site(self, site: UUID) -> bool:
         enterprise = self._enterprise
         if not enterprise.pec.owns(ENTERPRISE_PARTITION):
@@ -212,18 +183,13 @@ class Operator:
             return False
         return enterprise.register(server).outcome is Outcome.DONE
 
-    def _unregister(self, server: DirectoryServer) -> bool:
+    def unregister(self, server: DirectoryServer) -> bool:
         enterprise = self._enterprise
         psc, name = enterprise.psc(server.site), (tables.QUEUE_MANAGER, server.name)
         if not psc.owns(server.site):
             return False
         change = enterprise.delete(psc, name)
         return change is None or change.outcome is Outcome.DONE
-
-    def _restart(self, server: DirectoryServer) -> None:
-        server.is_kept_down = False
-        server.crash()
-        server.start()
 
 
 def _follows(server: DirectoryServer, partition: UUID, authority: DirectoryServer) -> bool:

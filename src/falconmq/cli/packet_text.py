@@ -1,36 +1,22 @@
-"""What commands print: a screen for text, and the two printers of decoded packets.
-
-Results go to standard output, everything else to stderr. Both printers show the same fields.
-"""
+"""Decoded packets as text for people: one line a packet, or its whole tree."""
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections import Counter
-from datetime import UTC, datetime
-from typing import Any, Final, Protocol, TextIO
-
-from rich.console import Console
-from rich.text import Text
+from typing import Final
 
 from falconmq.capture.packets import CapturedPacket, Totals
+from falconmq.cli.screen import Part, Screen, iso_time, short_guids
 from falconmq.cli.sources import Decoded
-from falconmq.wire.annotate import annotate
 from falconmq.wire.inspection import Inspection, Line, lines
 from falconmq.wire.rules import Finding
 from falconmq.wire.tracing import Node
 from falconmq.wire.words import body_text, count_of, hex_start, printable
 
-Part = str | tuple[str, str]
-"""Text, or text with a style of rich."""
-
 _NAME_COLUMN: Final = 11  # behind offset and size
 _VALUE_WIDTH: Final = 12
 _GUID_SIZE: Final = 36
 _BODY_LINES: Final = 4
-_GUID: Final = re.compile(r"\b([0-9A-F]{8})(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}\b")
 _KIND_STYLES: Final = {
     "EstablishConnection": "magenta",
     "ConnectionParameters": "magenta",
@@ -39,73 +25,6 @@ _KIND_STYLES: Final = {
     "FinalAck": "blue",
     "Ping": "magenta",
 }
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # `main` knows what to do; rich itself would exit with 1
-
-
-class Screen:
-    """Lines of styled text. Without colours they are written plainly, which is fast."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream if stream is not None else sys.stdout
-        self._console = _Console(file=self._stream, highlight=False, markup=False, emoji=False)
-        self._has_colour = self._console.color_system is not None
-        self.width = max(self._console.width, 60)
-
-    def line(self, *parts: Part) -> None:
-        if self._has_colour:
-            self._console.print(Text.assemble(*parts), soft_wrap=True)
-            return
-        text = "".join(part if isinstance(part, str) else part[0] for part in parts)
-        self._stream.write(text.rstrip() + "\n")
-
-    def wrapped(
-        self, *first: Part, text: str, style: str = "", indent: int = 0, by: str = " "
-    ) -> None:
-        """`text` behind `first`, continued at column `indent`. It is only broken behind `by`."""
-        used = sum(len(part if isinstance(part, str) else part[0]) for part in first)
-        pieces = wrap(text, self.width - used, self.width - indent, by)
-        self.line(*first, (pieces[0], style))
-        for piece in pieces[1:]:
-            # a SID or a GUID that is too long for its column moves to the left
-            self.line(" " * min(indent, max(self.width - len(piece), 4)), (piece, style))
-
-
-def wrap(text: str, first_room: int, room: int, by: str = " ") -> list[str]:
-    """Pieces of a text that fit the first line and those below it; a long word stands alone."""
-    words = text.split(by)
-    if by != " ":
-        if max(map(len, words)) >= room:
-            return wrap(text, first_room, room)
-        first_room, room = first_room - 1, room - 1  # for the comma at the end of a line
-    pieces = [words[0]] if len(words[0]) <= first_room else ["", words[0]]
-    for word in words[1:]:
-        limit = first_room if len(pieces) == 1 else room
-        if len(pieces[-1]) + len(by) + len(word) <= limit:
-            pieces[-1] += by + word
-        else:
-            pieces[-1] += by.rstrip()
-            pieces.append(word)
-    return pieces
-
-
-def short_guids(text: str) -> str:
-    """GUIDs cut to their first eight digits, for narrow lines; the tree has them in full."""
-    return _GUID.sub(r"\1..", text)
-
-
-class PacketPrinter(Protocol):
-    """Writes packets as they come, then what they add up to."""
-
-    def packet(self, decoded: Decoded) -> None: ...
-
-    def finish(self, totals: Totals | None) -> None: ...
-
-
-# Text
 
 
 class TextPrinter:
@@ -167,7 +86,7 @@ class TextPrinter:
         else:
             first.append((f"{decoded.offset:>8} ", "dim"))
         first.append((f"{name:<21}", _KIND_STYLES.get(name, "green")))
-        text = inspection.summary if inspection is not None else count_of(_size(decoded), "byte")
+        text = inspection.summary if inspection is not None else count_of(decoded.size, "byte")
         used = sum(len(part if isinstance(part, str) else part[0]) for part in first)
         if self._screen.width < 110:
             text = short_guids(text)
@@ -182,7 +101,7 @@ class TextPrinter:
         parts: list[Part] = [
             (f"packet {decoded.number}: ", "bold"),
             (name, f"bold {_KIND_STYLES.get(name, 'green')}"),
-            f", {count_of(_size(decoded), 'byte')}",
+            f", {count_of(decoded.size, 'byte')}",
         ]
         if captured is not None:
             ends = f"{captured.source} -> {captured.destination}"
@@ -298,23 +217,10 @@ def _short(name: str) -> str:
     return name.removeprefix("PropertyValue[").replace("]", "") if "[" in name else name
 
 
-def _size(decoded: Decoded) -> int:
-    return decoded.captured.size if decoded.captured is not None else len(decoded.data)
-
-
 def _goes_to_server(captured: CapturedPacket) -> bool:
     if captured.conversation is None:
         return captured.source.port > captured.destination.port
     return captured.from_client
-
-
-def iso_time(time_ns: int | None) -> str:
-    """2023-11-14T22:13:20.003000Z"""
-    if time_ns is None:
-        return "(no time)"
-    seconds, fraction = divmod(time_ns, 10**9)
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction // 1000:06}Z"
 
 
 def clock_time(time_ns: int | None) -> str:
@@ -336,117 +242,3 @@ def totals_text(totals: Totals) -> str:
         parts.append(f"{count_of(totals.missing, 'byte')} not in the capture")
     parts += [f"{count} left out ({reason.value})" for reason, count in totals.left_out.items()]
     return ", ".join(parts)
-
-
-# JSON
-
-
-class JsonPrinter:
-    """One document, {"packets": [...], "totals": ...}, or with `as_lines` one object a line."""
-
-    def __init__(self, stream: TextIO | None = None, *, as_lines: bool = False) -> None:
-        self._stream = stream if stream is not None else sys.stdout
-        self._as_lines = as_lines
-        self._count = 0
-
-    def packet(self, decoded: Decoded) -> None:
-        if self._as_lines:
-            self._stream.write(json.dumps(packet_json(decoded)) + "\n")
-        else:
-            self._stream.write(",\n" if self._count else '{"packets": [\n')
-            self._stream.write(json.dumps(packet_json(decoded), indent=1))
-        self._count += 1
-
-    def finish(self, totals: Totals | None) -> None:
-        if self._as_lines:
-            return
-        self._stream.write("\n]" if self._count else '{"packets": []')
-        if totals is not None:
-            self._stream.write(f',\n"totals": {json.dumps(totals_json(totals), indent=1)}')
-        self._stream.write("}\n")
-
-
-def print_json(value: Any, stream: TextIO | None = None) -> None:
-    """One document on standard output."""
-    out = stream if stream is not None else sys.stdout
-    out.write(json.dumps(value, indent=1) + "\n")
-
-
-def packet_json(decoded: Decoded) -> dict[str, Any]:
-    """A packet with stable keys; numbers are numbers, bytes are hexadecimal."""
-    inspection, captured = decoded.inspection, decoded.captured
-    packet: dict[str, Any] = {"number": decoded.number}
-    if decoded.offset is not None:
-        packet["offset"] = decoded.offset
-    if captured is not None:
-        conversation = captured.conversation
-        packet["capture"] = {
-            "frame": captured.frame,
-            "time": None if captured.time_ns is None else iso_time(captured.time_ns),
-            "source": str(captured.source),
-            "destination": str(captured.destination),
-            "conversation": None if conversation is None else conversation.number,
-            "lost_before": captured.lost,
-            "problem": captured.problem or None,
-        }
-    packet["size"] = _size(decoded)
-    packet["kind"] = inspection.name if inspection is not None else None
-    packet["summary"] = inspection.summary if inspection is not None else ""
-    packet["fields"] = [] if inspection is None else _fields_json(inspection.tree)
-    packet["warnings"] = [] if inspection is None else _findings_json(inspection)
-    packet["error"] = None if inspection is None else _error_json(inspection)
-    return packet
-
-
-def _fields_json(node: Node) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = []
-    siblings: dict[str, Any] = {}
-    for child in node.children:
-        entry: dict[str, Any] = {"name": child.name, "offset": child.offset, "size": child.size}
-        if not child.is_structure:
-            siblings[child.name] = child.value
-            words = annotate(node.name, child.name, child.value, child.size, siblings)
-            entry["value"] = _value_json(child.value)
-            entry["text"] = words.value
-            if child.name == "MessageBody":
-                entry["text"] = body_text(child.value, siblings.get("BodyType", 0))[1]
-            entry["meaning"] = words.meaning
-        if child.is_structure or child.children:
-            entry["fields"] = _fields_json(child)
-        fields.append(entry)
-    return fields
-
-
-def _value_json(value: Any) -> Any:
-    return value if isinstance(value, (int, str)) or value is None else bytes(value).hex()
-
-
-def _findings_json(inspection: Inspection) -> list[dict[str, str]]:
-    return [
-        {"requirement": finding.row, "field": finding.field, "problem": finding.problem}
-        for finding in inspection.findings
-    ]
-
-
-def _error_json(inspection: Inspection) -> dict[str, Any] | None:
-    error = inspection.error
-    if error is None:
-        return None
-    return {
-        "structure": error.structure,
-        "field": error.field,
-        "offset": error.offset,
-        "problem": error.problem,
-    }
-
-
-def totals_json(totals: Totals) -> dict[str, Any]:
-    return {
-        "frames": totals.frames,
-        "conversations": totals.conversations,
-        "packets": totals.packets,
-        "pings": totals.pings,
-        "incomplete": totals.incomplete,
-        "missing_bytes": totals.missing,
-        "left_out": {reason.name.lower(): count for reason, count in totals.left_out.items()},
-    }

@@ -1,0 +1,153 @@
+r"""`falconmq directory replication move` and `take-over`: who decides, from now on.
+
+falconmq directory replication move Paris PARIS02
+falconmq directory replication take-over PARIS01 --accept-loss
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Final
+
+import typer
+
+from falconmq.cli.connection import service
+from falconmq.cli.options import JsonOption, Place
+from falconmq.cli.tables import print_json, printable
+
+MOVE_EPILOG = """\b
+Examples:
+  falconmq directory replication move Paris PARIS02          a backup becomes the PSC of Paris
+  falconmq directory replication move enterprise PARIS01     a PSC becomes the PEC
+  falconmq directory replication move Paris PARIS02 --dry-run
+"""
+TAKE_OVER_EPILOG = """\b
+Examples:
+  falconmq directory replication take-over PARIS01 --dry-run          what would be done
+  falconmq directory replication take-over PARIS01 --accept-loss      at a backup of Paris
+  falconmq directory replication take-over HQ01 --accept-loss         at a PSC: it becomes the PEC
+"""
+_PATH: Final = "/directory-replication"
+_SECONDS: Final = 300.0  # other servers are asked, and waited for
+
+Json = dict[str, Any]
+
+
+def move(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SITE", help="The name of a site, or: enterprise.", show_default=False
+        ),
+    ],
+    server: Annotated[
+        str,
+        typer.Argument(
+            metavar="SERVER",
+            help="Who decides then: a backup of the site; for the enterprise, a PSC.",
+            show_default=False,
+        ),
+    ],
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only look whether it can be done.")
+    ] = False,
+    place: Place,
+    as_json: JsonOption = False,
+) -> int:
+    """Let another server decide about a site, or about the enterprise, while both are there.
+
+    Any directory server can be asked. Nothing is lost and nothing must be restarted: the new one
+    begins when it has everything that the old one has decided.
+    """
+    asked = {"subject": subject, "server": server, "dry_run": dry_run}
+    with service(place) as client:
+        found: Json = client.request("POST", f"{_PATH}/move", asked, timeout=_SECONDS)
+    if as_json:
+        print_json(found)
+        return 0
+    old, new = found["old_server"], found["new_server"]
+    if not found["done"]:
+        _say(f"{new} could decide about {found['subject']} instead of {old}")
+        return 0
+    _say(f"{new} decides about {found['subject']} as soon as it has everything that {old} has")
+    sys.stderr.write(printable(_hint(found), keep="\n"))
+    return 0
+
+
+def take_over(
+    server: Annotated[
+        str,
+        typer.Argument(
+            metavar="SERVER", help="The server that is gone for good.", show_default=False
+        ),
+    ],
+    *,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Changes that only the dead server has are lost, also acknowledged ones.",
+        ),
+    ] = False,
+    pec: Annotated[
+        str,
+        typer.Option(
+            "--pec", help="The PEC by now, if the dead server was it.", show_default=False
+        ),
+    ] = "",
+    ignore_others: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-others", help="Go on although servers do not answer that may know more."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be taken over.")
+    ] = False,
+    place: Place,
+    as_json: JsonOption = False,
+) -> int:
+    """Decide here instead of a server that is gone for good.
+
+    A backup takes over its site, and the enterprise with it if its PSC was the PEC and --pec names
+    no other one; a PSC takes over the enterprise. The other servers are asked for everything that
+    they have heard. A dead server that comes back follows this one, and what only it had is gone.
+    """
+    asked = {
+        "server": server,
+        "pec": pec,
+        "accept_loss": accept_loss,
+        "ignore_others": ignore_others,
+        "dry_run": dry_run,
+    }
+    with service(place) as client:
+        found: Json = client.request("POST", f"{_PATH}/take-over", asked, timeout=_SECONDS)
+    if as_json:
+        print_json(found)
+        return 0
+    roles, old = " and ".join(found["roles"]), found["old_server"]
+    if not found["done"]:
+        named = f"; {found['pec']} has to agree" if found["pec"] else ""
+        _say(f"this server would decide about {roles} instead of {old}{named}")
+        return 0
+    told = ", ".join(name for name in found["asked"] if name not in found["silent"])
+    _say(f"this server decides about {roles} now, instead of {old}")
+    _say(f"asked for what they have heard: {told or 'nobody else has a copy'}")
+    if found["silent"]:
+        _say(f"without an answer: {', '.join(found['silent'])}")
+    return 0
+
+
+def _hint(found: Json) -> str:
+    """What is left to do: nothing that cannot wait."""
+    old, new = found["old_server"], found["new_server"]
+    of_new, of_old = ("pec", "psc") if found["subject"] == "enterprise" else ("psc", "bsc")
+    return (
+        f"hint:  look: falconmq directory replication status; some day write role = {of_new!r} "
+        f"into the configuration of {new} and role = {of_old!r} into that of {old}\n"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(printable(text + "\n", keep="\n"))

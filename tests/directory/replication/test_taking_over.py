@@ -1,0 +1,323 @@
+"""A server is gone for good: another one decides, all copies become like its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from falconmq.directory.replication.eras import era_of, number_in_era
+from falconmq.directory.replication.roles import MACHINES, machine_named
+from falconmq.directory.replication.server import Server
+from falconmq.directory.replication.settings import ReplicationSettings, Role
+from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
+from falconmq.directory.replication.taking_over import (
+    ask_around,
+    ask_instead,
+    backups_of_site,
+    other_primaries,
+    take_over_both,
+    take_over_enterprise,
+    take_over_site,
+)
+from falconmq.errors import DirectoryError, FalconMQError
+from falconmq.manager.directory_backend import equals
+from falconmq.manager.states import QueueScope
+from falconmq.wire.replication_messages import ChangePropagationMessage, SyncReplyMessage
+from falconmq.wire.seq_number_header import PartitionSeqNumbers, SeqNumberHeader
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
+from tests.directory.replication.estates import (
+    ENTERPRISE,
+    SITES,
+    Estate,
+    Node,
+    estate_of_six,
+    queue_manager,
+    register,
+)
+from tests.directory.replication.test_roles import owners
+
+ERA = 1 << 32
+
+
+def act(node: Node, action: Callable[[Server], None]) -> None:
+    node.engine.command(action)
+    node.carry(node.engine.take_effects())
+
+
+def has_machine(node: Node, name: str) -> bool:
+    found = node.directory.read("QueueManager", equals("computer_name", name), None)
+    return found[0].name == "SUCCESS"
+
+
+def gather(estate: Estate, node: Node, partition: UUID, dead: str) -> None:
+    """Ask the backups first, then the PSCs."""
+
+    def backups(server: Server) -> None:
+        where = server.state.partitions[partition]
+        ask_around(server, where, list(backups_of_site(server)))
+
+    def primaries(server: Server) -> None:
+        where = server.state.partitions[partition]
+        ask_around(server, where, list(other_primaries(server, dead)))
+
+    for ask in (backups, primaries):
+        act(node, ask)
+        estate.settle()
+
+
+def name_psc(estate: Estate, heir: Node) -> None:
+    """The PEC names it, and it hears that from the PEC."""
+    estate["PEC0"].write("Site", SITES[2], primary_site_controller=heir.name)
+    act(heir, lambda server: ask_instead(server, server.enterprise, "PEC0"))
+    estate.settle()
+
+
+def estate_with_two_backups(settings: ReplicationSettings | None = None) -> Estate:
+    estate = estate_of_six(settings)
+    estate.known.append("BSC22")
+    estate.nodes["BSC22"] = Node("BSC22", estate)
+    register(estate["PSC2"], "BSC22")
+    estate.run(15.0)
+    estate["BSC22"].start()
+    estate.run(30.0)
+    return estate
+
+
+def test_a_backup_takes_over_and_what_the_dead_one_told_nobody_is_lost() -> None:
+    estate = estate_with_two_backups()
+    psc, heir, other = estate["PSC2"], estate["BSC21"], estate["BSC22"]
+    estate.lose = lambda sender, send: sender == "PSC2" and send.machine != "BSC22"
+    psc.add_machine("told")  # to one backup alone
+    estate.run(15.0)
+    estate.lose = lambda sender, _send: sender == "PSC2"
+    psc.add_machine("lost")
+    estate.run(15.0)
+    estate.off.add("PSC2")
+    assert [has_machine(node, "told") for node in (heir, other)] == [False, True]
+    gather(estate, heir, SITES[2], "PSC2")
+    assert has_machine(heir, "told")
+    name_psc(estate, heir)
+    assert not owners(estate).get("BSC21")  # named, but the old one has not handed over
+    before = heir.partition(SITES[2]).last
+    act(heir, take_over_site)
+    assert owners(estate)["BSC21"] == {"2"}
+    partition = heir.partition(SITES[2])
+    assert era_of(partition.last) > era_of(before)
+    assert number_in_era(partition.last) == number_in_era(partition.purged) + 3  # its decisions
+    heir.add_machine("new")
+    estate.run(1300.0)
+    for node in estate.nodes.values():
+        if node is not psc:
+            assert (has_machine(node, "told"), has_machine(node, "lost")) == (True, False)
+            assert has_machine(node, "new")
+    # the dead one comes back, and decides until it hears of it; then it becomes like the others
+    estate.off.clear()
+    estate.lose = lambda _sender, _send: False
+    estate.restart("PSC2")
+    estate.run(60.0)
+    assert psc.engine.role is Role.BSC
+    assert psc.engine.status().psc_name == "BSC21"
+    estate.run(2600.0)
+    assert estate.are_equal()
+    assert not has_machine(psc, "lost")
+
+
+def test_another_backup_tells_all_that_it_has_also_in_parts() -> None:
+    """Queues that a site keeps to itself too; and deletions are over with the old era."""
+    estate = estate_with_two_backups(ReplicationSettings(message_changes_max=1))
+    psc, heir = estate["PSC2"], estate["BSC21"]
+    psc.add_machine("machine")
+    estate.run(15.0)
+    estate.lose = lambda sender, send: sender == "PSC2" and send.machine == "BSC21"
+    near = psc.add_queue(r"machine\near", scope=QueueScope.SITE)
+    for number in range(4):
+        psc.add_machine(f"told{number}")
+    psc.delete("Queue", psc.add_queue(r"machine\gone"))
+    estate.run(15.0)
+    estate.off.add("PSC2")
+    replies = iter([False, True, True])  # the second and third part of the answer are lost
+    estate.lose = lambda _sender, send: (
+        isinstance(send.message, SyncReplyMessage) and next(replies, False)
+    )
+    for answered in (set(), {"bsc22"}):
+        act(heir, lambda server: ask_around(server, _site(server), ["BSC22"]))
+        estate.settle()
+        with heir.engine.turn() as server:
+            assert server.asked_around[SITES[2]].answered == answered
+    with heir.engine.turn() as server:
+        asked = server.asked_around[SITES[2]]
+        assert (asked.waiting, asked.answered) == (set(), {"bsc22"})
+        assert list(server.numbers.deletions(SITES[2], 0, MAX_SEQ_NUMBER))
+    assert heir.partition(SITES[2]).last == estate["BSC22"].partition(SITES[2]).last
+    assert has_machine(heir, "told3")
+    assert heir.get("Queue", near) is not None
+    name_psc(estate, heir)
+    act(heir, take_over_site)
+    with heir.engine.turn() as server:
+        assert not list(server.numbers.deletions(SITES[2], 0, MAX_SEQ_NUMBER))
+        assert not server.asked_around
+
+
+def test_a_command_that_is_refused_in_its_middle_leaves_nothing_behind() -> None:
+    estate = estate_of_six()
+    psc = estate["PSC1"]
+
+    def give_up(server: Server) -> None:
+        row = machine_named(server, "PSC1")
+        assert row is not None
+        server.objects.drop(MACHINES, row)
+        raise DirectoryError("no")
+
+    with pytest.raises(DirectoryError):
+        act(psc, give_up)
+    assert has_machine(psc, "PSC1")
+
+
+def test_the_dead_server_learns_it_from_its_successor_alone() -> None:
+    estate = estate_of_six()
+    psc, heir = estate["PSC2"], estate["BSC21"]
+    estate.off.add("PSC2")
+    name_psc(estate, heir)
+    act(heir, take_over_site)
+    estate.run(1300.0)
+    estate.off.clear()
+    estate.lose = lambda _sender, send: send.machine == "PSC2" and _sender != "BSC21"
+    estate.restart("PSC2")
+    estate.run(30.0)  # it says hello to what it takes for its backup
+    assert psc.engine.role is Role.BSC
+    assert psc.engine.counters["superseded"] == 1
+
+
+def test_a_psc_takes_over_the_enterprise_and_all_follow() -> None:
+    estate = estate_of_six()
+    pec, heir = estate["PEC0"], estate["PSC1"]
+    estate.lose = lambda sender, _send: sender == "PEC0"
+    pec.add("ConnectedNetwork", name="lost")
+    estate.off.add("PEC0")
+    gather(estate, heir, ENTERPRISE, "PEC0")
+    act(heir, take_over_enterprise)
+    heir.add("ConnectedNetwork", name="net")
+    estate.lose = lambda _sender, _send: False
+    estate.run(60.0)
+    assert estate["PSC2"].engine.status().partitions[0].authority == "PSC1"
+    estate.off.clear()
+    estate.restart("PEC0")
+    estate.run(60.0)
+    assert owners(estate) == {"PEC0": {"0"}, "PSC1": {"enterprise", "1"}, "PSC2": {"2"}}
+    assert pec.engine.role is Role.PSC
+    estate.run(2600.0)
+    assert estate.are_equal()
+    assert "lost" not in str(pec.directory.read("ConnectedNetwork", equals("name", "lost"), None))
+
+
+def test_a_backup_of_the_pec_takes_over_both() -> None:
+    estate = estate_of_six()
+    estate.off.add("PEC0")
+    act(estate["BSC01"], take_over_both)
+    estate.run(60.0)
+    assert owners(estate)["BSC01"] == {"enterprise", "0"}
+    estate.off.clear()
+    estate.restart("PEC0")
+    estate.run(2600.0)
+    assert owners(estate) == {"BSC01": {"enterprise", "0"}, "PSC1": {"1"}, "PSC2": {"2"}}
+    assert estate["PEC0"].engine.role is Role.BSC
+    assert estate["BSC02"].engine.status().psc_name == "BSC01"
+    assert estate.are_equal()
+
+
+def test_what_cannot_be_taken_over_is_refused_and_changes_nothing() -> None:
+    estate = estate_of_six()
+    bsc, psc = estate["BSC21"], estate["PSC1"]
+    refusals = [
+        (bsc, take_over_enterprise, "a PSC takes over the enterprise, and this is a BSC"),
+        (estate["PEC0"], take_over_enterprise, "and this is a PEC"),
+        (psc, take_over_site, "a BSC takes over its site, and this is a PSC"),
+        (psc, take_over_both, "a BSC takes over its site, and this is a PSC"),
+        (bsc, take_over_site, "the PEC has not named this server"),
+    ]
+    before = owners(estate), bsc.partition(SITES[2]).last
+    for node, take, problem in refusals:
+        with pytest.raises(FalconMQError, match=problem):
+            act(node, take)
+    with psc.engine.turn() as server:
+        server.enterprise.purge_state = PurgeState.SYNC0
+    with pytest.raises(FalconMQError, match="does not have all of it"):
+        act(psc, take_over_enterprise)
+    assert (owners(estate), bsc.partition(SITES[2]).last) == before
+
+
+def test_a_backup_that_was_away_for_too_long_does_not_take_over() -> None:
+    estate = estate_of_six()
+    heir, other = estate["BSC21"], estate["PSC1"]
+    with other.engine.turn() as server:  # it has forgotten deletions that the heir never heard of
+        partition = server.state.partitions[SITES[2]]
+        partition.last = partition.purged = 5000
+    estate.off.add("PSC2")
+    act(heir, lambda server: ask_around(server, _site(server), ["PSC1"]))
+    estate.settle()
+    name_psc(estate, heir)
+    with pytest.raises(FalconMQError, match="psc1 has gone far beyond it"):
+        act(heir, take_over_site)
+    assert heir.partition(SITES[2]).purge_state is PurgeState.NORMAL
+    act(heir, lambda server: take_over_site(server, is_forced=True))
+    assert owners(estate)["BSC21"] == {"2"}
+
+
+def _site(server: Server) -> Partition:
+    return server.state.partitions[SITES[2]]
+
+
+def hello(name: str, partition: UUID, last: int, purged: int) -> ChangePropagationMessage:
+    numbers = PartitionSeqNumbers(partition.bytes_le, last, purged)
+    return ChangePropagationMessage(SITES[1].bytes_le, [], SeqNumberHeader(name, [numbers]))
+
+
+def test_only_a_directory_server_is_believed_to_have_taken_over() -> None:
+    estate = estate_of_six()
+    psc = estate["PSC2"]
+    estate.known.append("BSC23")
+    estate.restart("BSC21")
+    estate["PSC1"].add_machine("STRANGER", identifier=queue_manager("STRANGER"))
+    estate.run(30.0)
+    psc.tell(hello("STRANGER", ENTERPRISE_PARTITION, 9 * ERA + 1, 9 * ERA), "STRANGER")
+    assert psc.partition(ENTERPRISE).authority_name == "PEC0"
+    # who is of another site only says what it has heard
+    psc.tell(hello("PSC1", SITES[0], 9 * ERA + 1, 9 * ERA), "PSC1")
+    assert psc.partition(SITES[0]).authority_name == "PEC0"
+    bsc = estate["BSC21"]  # setup knows BSC23, the directory does not yet
+    bsc.tell(hello("BSC23", SITES[0], 9 * ERA + 1, 9 * ERA), "BSC23")
+    assert bsc.partition(SITES[0]).authority_name == "PEC0"
+    bsc.tell(hello("BSC23", SITES[2], 9 * ERA + 1, 9 * ERA), "BSC23")
+    assert bsc.engine.status().psc_name == "BSC23"
+    psc.tell(hello("BSC01", SITES[0], 9 * ERA + 1, 9 * ERA), "BSC01")
+    assert psc.partition(SITES[0]).authority_name == "BSC01"
+    psc.tell(hello("PSC1", ENTERPRISE_PARTITION, 5, 4), "PSC1")  # of the same era
+    assert psc.partition(ENTERPRISE).authority_name == "PEC0"
+    psc.tell(hello("PSC1", ENTERPRISE_PARTITION, 9 * ERA + 1, 9 * ERA), "PSC1")
+    assert psc.partition(ENTERPRISE).authority_name == "PSC1"
+    assert psc.partition(ENTERPRISE).purge_state is PurgeState.STARTSYNC0
+
+
+def test_an_era_is_later_than_all_that_was_heard_of() -> None:
+    estate = estate_of_six()
+    heir = estate["PSC1"]
+    future = int(estate.clock.time()) + 1000
+    with heir.engine.turn() as server:
+        server.enterprise.told_last = (future << 32) + 7
+    act(heir, take_over_enterprise)
+    assert era_of(heir.partition(ENTERPRISE).last) == future + 1
+
+
+def test_whoever_speaks_of_an_old_era_is_answered_once_and_not_in_circles() -> None:
+    estate = estate_of_six()
+    heir = estate["PSC1"]
+    estate.off.add("PEC0")
+    act(heir, take_over_enterprise)
+    old = hello("PEC0", ENTERPRISE_PARTITION, 5, 0)
+    assert [send.machine for send in heir.tell(old, "PEC0")] == ["PEC0"]
+    assert heir.tell(old, "PEC0") == []
+    # and who hears of a later era of a site that it cannot judge does not answer with an older one
+    later = hello("PSC2", SITES[0], 9 * ERA + 1, 9 * ERA)
+    assert heir.tell(later, "PSC2") == []
