@@ -330,7 +330,8 @@ _DIRECTORY: Final = (
         "directory", "role", Kind.CHOICE, NO_ROLE, choices=DIRECTORY_ROLES,
         text="With kind embedded: what this server is among several that keep the same directory. "
         "The primary enterprise controller (pec), the primary controller of its site (psc), or a "
-        "backup controller (bsc), which has a copy and decides nothing.",
+        "backup controller (bsc), which has a copy and decides nothing. It counts until the first "
+        "copy is here; then the directory says it, and `directory replication move` changes it.",
     ),
     Setting(
         "directory", "pec", Kind.TEXT, "", default_text="none",
@@ -339,7 +340,8 @@ _DIRECTORY: Final = (
     ),
     Setting(
         "directory", "psc", Kind.TEXT, "", default_text="the pec",
-        text="With role bsc: computer name of the primary controller of its site.",
+        text="With role bsc: computer name of the primary controller of its site, until the first "
+        "copy is here.",
     ),
     Setting(
         "directory", "intersite_seconds", Kind.SECONDS, 10.0, least=0.05, most=LONGEST,
