@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 
 from falconmq.directory.replication.eras import era_of, number_in_era
+from falconmq.directory.replication.requesting import ask_instead
 from falconmq.directory.replication.roles import MACHINES, machine_named
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import ReplicationSettings, Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
 from falconmq.directory.replication.taking_over import (
     ask_around,
-    ask_instead,
     backups_of_site,
     other_primaries,
     take_over_both,
@@ -36,7 +36,8 @@ from tests.directory.replication.estates import (
     queue_manager,
     register,
 )
-from tests.directory.replication.test_roles import owners
+from tests.directory.replication.test_roles import name_pec, owners
+from tests.directory.replication.told import reply
 
 ERA = 1 << 32
 
@@ -321,3 +322,57 @@ def test_whoever_speaks_of_an_old_era_is_answered_once_and_not_in_circles() -> N
     # and who hears of a later era of a site that it cannot judge does not answer with an older one
     later = hello("PSC2", SITES[0], 9 * ERA + 1, 9 * ERA)
     assert heir.tell(later, "PSC2") == []
+
+
+def test_a_pec_that_dies_before_all_have_heard_of_its_successor_is_not_waited_for() -> None:
+    estate = estate_of_six()
+    estate.lose = lambda sender, send: sender == "PEC0" and send.machine == "PSC2"
+    pec, psc, successor = estate["PEC0"], estate["PSC2"], estate["PSC1"]
+    name_pec(pec, "PSC1")
+    pec.carry(pec.engine.take_effects())
+    estate.run(60.0)
+    assert owners(estate)["PSC1"] == {"enterprise", "1"}
+    estate.off.add("PEC0")
+    assert psc.partition(ENTERPRISE).authority_name == "PEC0"
+    # when nobody has answered for a while, whoever says that he has more is asked
+    estate.run(5 * 1300.0)
+    assert psc.partition(ENTERPRISE).authority_name == "PSC1"
+    assert psc.partition(ENTERPRISE).last == successor.partition(ENTERPRISE).last
+    # and not for ever: after the next move it is the next one
+    name_pec(successor, "PSC2")
+    successor.carry(successor.engine.take_effects())
+    estate.run(60.0)
+    assert owners(estate)["PSC2"] == {"enterprise", "2"}
+    with psc.engine.turn() as server:
+        assert server.source_of(server.enterprise) == "PSC2"
+
+
+def test_who_has_more_is_not_asked_while_the_authority_may_still_answer() -> None:
+    estate = estate_of_six()
+    psc = estate["PSC2"]
+    psc.sent.clear()
+    last = psc.partition(ENTERPRISE).last
+    for _ in range(3):
+        psc.carry(psc.tell(hello("PSC1", ENTERPRISE, last + 3, 0), "PSC1"))
+    assert {send.machine for send in psc.sent} == {"PEC0"}
+    # nor when it has answered since
+    with psc.engine.turn() as server:
+        server.enterprise.unanswered = 9
+    psc.tell(reply(last, last), "PEC0")
+    assert psc.partition(ENTERPRISE).unanswered == 0
+
+
+@pytest.mark.parametrize("era", [0, 1])
+def test_whoever_the_directory_names_is_believed_when_it_speaks(era: int) -> None:
+    """The era was heard of from its beginner, when the role had moved on already."""
+    estate = estate_of_six()
+    pec = estate["PEC0"]
+    with pec.engine.turn() as server:
+        site = server.state.partitions[SITES[2]]
+        site.authority_name, site.purged, site.last = "BSC21", ERA, ERA + 5
+        (neighbour,) = [each for each in server.state.pscs if each.partition_id == SITES[2]]
+        neighbour.machine_name = "BSC21"
+    pec.tell(hello("PSC2", SITES[2], era * ERA + 5, era * ERA), "PSC2")
+    expected = "PSC2" if era else "BSC21"  # one that is back from the dead is not
+    assert pec.partition(SITES[2]).authority_name == expected
+    assert expected in pec.neighbours

@@ -8,23 +8,37 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
 from falconmq.directory.replication.applying import OK, apply_change
 from falconmq.directory.replication.checks import Speaker, may_tell
-from falconmq.directory.replication.eras import answer_old_era, hear_of_era, is_later
+from falconmq.directory.replication.eras import (
+    answer_old_era,
+    era_of,
+    hear_of_era,
+    is_later,
+    known_era,
+)
+from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.purging import purge_when_due
 from falconmq.directory.replication.requesting import (
+    ask_instead,
     send_change_propagation,
     send_psc_ack,
     send_sync_request,
 )
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
+from falconmq.directory.replication.topology import site_controller_changed
 from falconmq.wire.directory_change import DirectoryChange
+from falconmq.wire.property_ids import ObjectType
 from falconmq.wire.replication_messages import ChangePropagationMessage
 from falconmq.wire.seq_number_header import PartitionSeqNumbers
 from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, increment
+
+UNANSWERED_MAX: Final = 2  # sync requests; then somebody else who knows more is asked
+_SITES: Final = OBJECT_TABLES[ObjectType.MQDS_SITE]
 
 
 def receive_change_propagation(
@@ -138,6 +152,7 @@ def _hear(
     partition = server.state.partitions.get(UUID(bytes_le=element.partition_id))
     if partition is None:  # -04
         return
+    _follow_directory(server, partition, element, machine_name)
     is_told = may_tell(server, partition, speaker)
     if not is_told and hear_of_era(server, partition, element, speaker, machine_name):
         return
@@ -175,7 +190,32 @@ def _ask_about(
 
     It is not believed; but if its role moved to it, the changes that say so are asked for.
     """
-    is_idle = partition.purge_state is PurgeState.NORMAL and partition.window != MAX_SEQ_NUMBER
-    if speaker.is_server and is_idle and element.last_seq_number > partition.last:
+    if not speaker.is_server or element.last_seq_number <= partition.last:
+        return
+    is_normal = partition.purge_state is PurgeState.NORMAL
+    if is_normal and partition.window != MAX_SEQ_NUMBER:
         partition.window = MAX_SEQ_NUMBER
         send_sync_request(server, partition)
+    elif is_normal and partition.unanswered >= UNANSWERED_MAX and not server.is_bsc:
+        ask_instead(server, partition, speaker.name)  # the one before is gone, and told nobody
+
+
+def _follow_directory(
+    server: Server,
+    partition: Partition,
+    element: PartitionSeqNumbers,
+    machine_name: str,
+) -> None:
+    """Whoever speaks for a site, and is its PSC by our own copy of the directory, is believed.
+
+    An era is heard of from the server that began it, perhaps after the role has moved on.
+    """
+    if partition.partition_id == ENTERPRISE_PARTITION or server.owns(partition):
+        return
+    if server.is_bsc and partition.partition_id != server.identity.site:
+        return  # of other sites it hears from its own PSC
+    site = server.objects.get(_SITES, partition.partition_id)
+    named = "" if site is None else str(site["primary_site_controller"])
+    is_current = era_of(element.last_seq_number) >= known_era(partition)
+    if is_current and named.lower() == machine_name.lower() != partition.authority_name.lower():
+        site_controller_changed(server, partition.partition_id, machine_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from falconmq.directory.replication.effects import Profile
-from falconmq.directory.replication.server import Server
+from falconmq.directory.replication.server import AskedAround, Server
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import Neighbour, Partition, PurgeState
 from falconmq.directory.replication.timers import TimerKind
@@ -47,7 +47,17 @@ def send_sync_request(server: Server, partition: Partition) -> None:
 def resend_sync_request(server: Server, partition: Partition) -> None:
     """Ask again while changes are missing: any message can be lost (A-38)."""
     if not server.owns(partition) and partition.misses_changes:
+        partition.unanswered += 1
         send_sync_request(server, partition)
+
+
+def ask_instead(server: Server, partition: Partition, machine: str) -> None:
+    """Ask another server than the dead one from now on, about a partition that stays what it is."""
+    asked = server.asked_around.setdefault(partition.partition_id, AskedAround())
+    asked.source = ""
+    asked.instead_of, asked.source = server.source_of(partition), machine
+    partition.window, partition.unanswered = MAX_SEQ_NUMBER, 0
+    send_sync_request(server, partition)
 
 
 def begin_full_sync(server: Server, partition: Partition, purged: int) -> None:

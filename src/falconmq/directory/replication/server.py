@@ -45,6 +45,7 @@ class AskedAround:
     """Who was asked for what a dead server may have told, before its role is taken over."""
 
     source: str = ""  # somebody who is believed instead of the dead one
+    instead_of: str = ""  # as long as that would be asked
     waiting: set[str] = field(default_factory=set)  # names in small letters
     answered: set[str] = field(default_factory=set)
     ahead: set[str] = field(default_factory=set)  # these have gone where this copy cannot follow
@@ -130,10 +131,11 @@ class Server:
 
     def source_of(self, partition: Partition) -> str:
         """Whom to ask about a partition (RP-3.3.7.3-08, -09)."""
+        usual = self.my_psc_name if self.is_bsc else partition.authority_name
         asked = self.asked_around.get(partition.partition_id)
-        if asked is not None and asked.source:
+        if asked is not None and asked.source and asked.instead_of == usual:
             return asked.source
-        return self.my_psc_name if self.is_bsc else partition.authority_name
+        return usual
 
     def forget_turn(self) -> None:
         """What was heard in this turn is settled, or did not happen."""

@@ -52,6 +52,7 @@ class Partition:
     window: int = MAX_SEQ_NUMBER  # ChangeMissingWindow
     pending: list[DirectoryChange] = field(default_factory=list)
     told_last: int = MIN_SEQ_NUMBER  # the highest number that anybody spoke of
+    unanswered: int = 0  # sync requests since the last answer
 
     @property
     def misses_changes(self) -> bool:

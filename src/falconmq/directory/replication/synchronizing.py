@@ -32,7 +32,7 @@ def receive_sync_reply(server: Server, reply: SyncReplyMessage, speaker: Speaker
     partition = _told(server, reply.partition_id, speaker)
     if partition is None or reply.purged_seq_number < partition.purged:  # -03, -08
         return
-    before = partition.last
+    before, partition.unanswered = partition.last, 0
     process_changes(server, reply.directory_changes, speaker, may_flush=True)  # -04
     asked = server.asked_around.get(partition.partition_id)
     if asked is not None and asked.has(speaker.name):

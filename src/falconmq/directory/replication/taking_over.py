@@ -16,7 +16,6 @@ from falconmq.directory.replication.deciding import decide_pec, decide_write
 from falconmq.directory.replication.effects import Profile
 from falconmq.directory.replication.eras import begin_era
 from falconmq.directory.replication.properties import OBJECT_TABLES
-from falconmq.directory.replication.requesting import send_sync_request
 from falconmq.directory.replication.roles import (
     MACHINES,
     SERVER_TYPES,
@@ -37,14 +36,6 @@ from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 
 _SITES: Final = OBJECT_TABLES[ObjectType.MQDS_SITE]
 _log: Final = logging.getLogger("falconmq.directory")
-
-
-def ask_instead(server: Server, partition: Partition, machine: str) -> None:
-    """Ask another server than the dead one from now on, about a partition that stays what it is."""
-    asked = server.asked_around.setdefault(partition.partition_id, AskedAround())
-    asked.source = machine
-    partition.window = MAX_SEQ_NUMBER
-    send_sync_request(server, partition)
 
 
 def ask_around(server: Server, partition: Partition, machines: Iterable[str]) -> None:

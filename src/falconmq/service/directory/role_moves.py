@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.directory.queries import find_one
-from falconmq.directory.replication import taking_over
+from falconmq.directory.replication import requesting, taking_over
 from falconmq.directory.replication.properties import E_PECNAME, S_PSC
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import Role
@@ -219,7 +219,7 @@ async def _be_named(replication: Replication, pec: str) -> None:
     names: list[str] = []
 
     def ask(server: Server) -> None:
-        taking_over.ask_instead(server, server.enterprise, pec)
+        requesting.ask_instead(server, server.enterprise, pec)
 
     def look(server: Server) -> None:
         names[:] = [server.site.authority_name] if server.site is not None else []

@@ -215,14 +215,15 @@ class Enterprise:
     ) -> None:
         """The answer to a change that was sent on; the end of the wait says nothing.
 
-        What was answered is over: a request that comes again is not obeyed again.
+        Nor does a nack: what came back may have come twice. What was answered is over: a request
+        that comes again is not obeyed again.
         """
         status = write.status
         self.world.note(at.name, "%s %s %s: answer %#010x", change.kind.value, *name, status)
         if status == MqStatus.OK:
             change.ended = self.world.now
             self._acknowledge(change)
-        elif status != MqStatus.MQDS_NO_RSP_FROM_OWNER:
+        elif status not in (MqStatus.MQDS_NO_RSP_FROM_OWNER, MqStatus.MQDS_OWNER_NOT_REACHED):
             change.outcome, change.ended = Outcome.REFUSED, self.world.now
 
     def _acknowledge(self, change: Change) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from uuid import UUID
 
 from falconmq.directory import tables
-from falconmq.directory.replication import taking_over
+from falconmq.directory.replication import requesting, taking_over
 from falconmq.directory.replication.properties import S_PSC
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import Role
@@ -246,7 +246,7 @@ class Losses:
         else:
             self._act(
                 heir,
-                lambda server: taking_over.ask_instead(server, server.enterprise, pec.name),
+                lambda server: requesting.ask_instead(server, server.enterprise, pec.name),
             )
         return False
 
