@@ -6,6 +6,7 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUEUE = r".\private$\orders"
+
+DEAD_LETTERS = r".\system$;deadletter"
 
 
 def packet(label: str) -> bytes:
@@ -245,6 +248,7 @@ def test_three_queue_managers_with_a_cut_line(
     a.client.send(there, [{"text": "stuck"}])
     wait_until(lambda: a.waiting() == 1, "one of them expired")
     wait_until(lambda: a.count(r".\system$;deadletter") == 1, "and is a dead letter")
+    a.client.request("GET", f"/queues/{quote(DEAD_LETTERS, safe='')}/arrivals")  # durable by then
     # then the archive has all of it, and the ledger knows where each message is
     urls = tuple(f"unix:{daemon.data}" for daemon in (a, b, c))
     lake = Lake(tmp_path / "lake")
