@@ -16,6 +16,7 @@ from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition
 from falconmq.directory.replication.taking_over import (
     ask_around,
     backups_of_site,
+    fetch_whole,
     other_primaries,
     take_over_both,
     take_over_enterprise,
@@ -264,6 +265,76 @@ def test_a_backup_that_was_away_for_too_long_does_not_take_over() -> None:
     assert heir.partition(SITES[2]).purge_state is PurgeState.NORMAL
     act(heir, lambda server: take_over_site(server, is_forced=True))
     assert owners(estate)["BSC21"] == {"2"}
+
+
+@pytest.mark.parametrize("half", [PurgeState.STARTSYNC0, PurgeState.SYNC0])
+def test_what_a_dying_server_told_by_half_is_fetched_from_another_copy(half: PurgeState) -> None:
+    """From the beginning: the copy may be older than the half that is here."""
+    estate = estate_with_two_backups()
+    psc, heir, other = estate["PSC2"], estate["BSC21"], estate["BSC22"]
+    gone = psc.add_machine("gone")
+    psc.add_machine("stays")
+    psc.add_queue("stays\\near", scope=QueueScope.SITE)
+    estate.run(30.0)
+    estate.lose = lambda sender, send: "BSC21" in (sender, send.machine)
+    psc.delete("QueueManager", gone)
+    estate.run(30.0)
+    estate.off.add("PSC2")
+    last = other.partition(SITES[2]).last
+    with heir.engine.turn() as server:
+        partition = _site(server)
+        partition.purge_state = half
+        partition.last, partition.window, partition.purged = last - 1, MAX_SEQ_NUMBER, last - 1
+        server.numbers.reset(SITES[2], MAX_SEQ_NUMBER)
+    estate.lose = lambda _sender, _send: False
+    name_psc(estate, heir)
+    with pytest.raises(FalconMQError, match="does not have all of it"):
+        act(heir, lambda server: take_over_site(server, is_forced=True))
+    act(heir, lambda server: fetch_whole(server, _site(server), "BSC22"))
+    estate.run(5.0)
+    # a late word of the dead one does not turn it back
+    heir.tell(hello("PSC2", SITES[2], last, 0), "PSC2")
+    with heir.engine.turn() as server:
+        assert server.source_of(_site(server)) == "BSC22"
+    estate.run(60.0)
+    assert heir.partition(SITES[2]).purge_state is PurgeState.NORMAL
+    act(heir, take_over_site)
+    estate.run(1300.0)
+    for node in (heir, other):
+        assert (has_machine(node, "stays"), has_machine(node, "gone")) == (True, False)
+        assert node.directory.read("Queue", equals("path_name", "stays\\near"), None)[1]
+
+
+def test_a_copy_of_an_older_era_is_not_fetched() -> None:
+    estate = estate_of_six()
+    heir = estate["BSC21"]
+    with heir.engine.turn() as server:
+        _site(server).purged = _site(server).last = 2 * ERA + 5
+        fetch_whole(server, _site(server), "PSC1")
+        assert _site(server).purged == 2 * ERA
+    heir.carry(heir.engine.take_effects())
+    estate.run(60.0)
+    assert heir.partition(SITES[2]).purge_state is PurgeState.SYNC0
+
+
+def test_one_that_was_presumed_dead_is_asked_again_when_it_speaks() -> None:
+    estate = estate_of_six()
+    psc, pec = estate["PSC2"], estate["PEC0"]
+    last = psc.partition(SITES[0]).last
+    estate.lose = lambda _sender, send: send.machine == "PSC2"
+    pec.add_machine("news")
+    estate.run(15.0)
+    with psc.engine.turn() as server:
+        partition = server.state.partitions[SITES[0]]
+        partition.unanswered, partition.window = 2, MAX_SEQ_NUMBER
+    psc.tell(hello("PSC1", SITES[0], last + 5, 0), "PSC1")
+    with psc.engine.turn() as server:
+        assert server.source_of(server.state.partitions[SITES[0]]) == "PSC1"
+    estate.lose = lambda _sender, _send: False
+    estate.run(2600.0)  # the PEC says hello
+    assert has_machine(psc, "news")
+    with psc.engine.turn() as server:
+        assert server.source_of(server.state.partitions[SITES[0]]) == "PEC0"
 
 
 def _site(server: Server) -> Partition:

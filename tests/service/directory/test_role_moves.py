@@ -13,14 +13,15 @@ from falconmq.cli import app as cli
 from falconmq.directory.replication import taking_over
 from falconmq.directory.replication.eras import era_of
 from falconmq.directory.replication.server import AskedAround, Server
-from falconmq.directory.replication.state import Partition
+from falconmq.directory.replication.state import Partition, PurgeState
 from falconmq.errors import DirectoryError
 from falconmq.manager.states import DirectoryServerType
 from falconmq.service.api import replication as api
-from falconmq.service.directory import role_moves
+from falconmq.service.directory import gathering
 from falconmq.service.directory.replicating import Replication
 from falconmq.service.directory.role_moves import Reach, TakeOver, move_role, take_over_roles
 from falconmq.service.operating.reaching import Where, answer
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 from tests.service.directory.test_replicating import (
     PARIS,
     PATIENCE,
@@ -93,6 +94,22 @@ async def check_refusals(servers: Servers) -> None:
         await take_over(servers, "PSC1", "BSC11")
 
 
+async def check_half_copy(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = replication_of(servers, "PSC1").replicator
+    with engine.turn() as server:
+        site = server.state.partitions[PARIS]
+        site.purge_state, site.last = PurgeState.SYNC0, 1
+        server.numbers.reset(PARIS, MAX_SEQ_NUMBER)
+    with monkeypatch.context() as patched:
+        patched.setattr(taking_over, "fetch_whole", lambda *_: None)
+        patched.setattr(gathering, "_ANSWER_SECONDS", 0.5)
+        with pytest.raises(DirectoryError, match="does not have all of it"):
+            await take_over(servers, "PSC1", "BSC11")
+    row = servers.find("PEC0", "Site", "identifier", PARIS)
+    assert row is not None
+    assert row["primary_site_controller"] == "BSC11"  # the PEC was told nothing
+
+
 def test_a_role_moves_is_taken_over_and_the_dead_server_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,14 +149,16 @@ def test_a_role_moves_is_taken_over_and_the_dead_server_comes_back(
             assert "bsc by the directory; the configuration says psc" in said
             # it dies; the backup says what it would do, and does it
             await servers.services.pop("BSC11").stop()
-            monkeypatch.setattr(role_moves, "_ANSWER_SECONDS", 0.5)
+            monkeypatch.setattr(gathering, "_ANSWER_SECONDS", 0.5)
             with monkeypatch.context() as patched:
                 patched.setattr(taking_over, "ask_around", asked_in_vain)
                 with pytest.raises(DirectoryError, match="no answer from PEC0"):
                     await take_over(servers, "PSC1", "BSC11")
             with replication_of(servers, "PSC1").replicator.turn() as server:
                 assert not server.asked_around  # and nobody is believed for it
-            monkeypatch.setattr(role_moves, "_ANSWER_SECONDS", PATIENCE)
+            monkeypatch.setattr(gathering, "_ANSWER_SECONDS", PATIENCE)
+            # it was telling everything anew when it died: somebody else does, or it is refused
+            await check_half_copy(servers, monkeypatch)
             plan = await take_over(servers, "PSC1", "BSC11", dry_run=True)
             assert (plan.roles, plan.pec, plan.asked) == (["Paris"], "PEC0", None)
             said = await command(servers, "PSC1", "take-over", "BSC11", "--accept-loss")

@@ -35,6 +35,11 @@ def number_in_era(number: int) -> int:
     return number & ((1 << _COUNTED_BITS) - 1)
 
 
+def first_of_era(era: int) -> int:
+    """The number before all that are given in an era."""
+    return era << _COUNTED_BITS
+
+
 def known_era(partition: Partition) -> int:
     """The era in which a partition is here, also while it is fetched as a whole."""
     return era_of(max(partition.last, partition.purged))
@@ -53,7 +58,7 @@ def begin_era(server: Server, partition: Partition) -> None:
     """
     heard_of = max(partition.last, partition.purged, partition.told_last)
     era = max(era_of(heard_of) + 1, int(server.clock.time()))
-    begin = era << _COUNTED_BITS
+    begin = first_of_era(era)
     server.numbers.forget_deletions(partition.partition_id, 0, begin)
     partition.last = partition.purged = partition.told_last = begin
     partition.pending.clear()

@@ -23,6 +23,7 @@ from falconmq.directory.replication.eras import (
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.purging import purge_when_due
 from falconmq.directory.replication.requesting import (
+    ask_again,
     ask_instead,
     send_change_propagation,
     send_psc_ack,
@@ -45,6 +46,7 @@ def receive_change_propagation(
     server: Server, message: ChangePropagationMessage, speaker: Speaker
 ) -> None:
     """MQDSRP 3.2.7.1: the changes in their order, then how far the sender is."""
+    ask_again(server, speaker.name)
     process_changes(server, message.directory_changes, speaker, may_flush=not message.flush)
     header = message.seq_number_header
     if header.partition_seq_numbers and not speaker.is_named(header.machine_name):
@@ -197,7 +199,7 @@ def _ask_about(
         partition.window = MAX_SEQ_NUMBER
         send_sync_request(server, partition)
     elif is_normal and partition.unanswered >= UNANSWERED_MAX and not server.is_bsc:
-        ask_instead(server, partition, speaker.name)  # the one before is gone, and told nobody
+        ask_instead(server, partition, speaker.name, is_presumed=True)  # the one before told nobody
 
 
 def _follow_directory(

@@ -51,13 +51,33 @@ def resend_sync_request(server: Server, partition: Partition) -> None:
         send_sync_request(server, partition)
 
 
-def ask_instead(server: Server, partition: Partition, machine: str) -> None:
-    """Ask another server than the dead one from now on, about a partition that stays what it is."""
+def ask_instead(
+    server: Server, partition: Partition, machine: str, *, is_presumed: bool = False
+) -> None:
+    """Ask another server than the dead one from now on, about a partition that stays what it is.
+
+    `is_presumed`: nobody said that it is dead. When it speaks, it is asked again.
+    """
+    believe_instead(server, partition, machine, is_presumed=is_presumed)
+    partition.window, partition.unanswered = MAX_SEQ_NUMBER, 0
+    send_sync_request(server, partition)
+
+
+def believe_instead(
+    server: Server, partition: Partition, machine: str, *, is_presumed: bool = False
+) -> None:
+    """What another server than the dead one says of a partition counts from now on."""
     asked = server.asked_around.setdefault(partition.partition_id, AskedAround())
     asked.source = ""
     asked.instead_of, asked.source = server.source_of(partition), machine
-    partition.window, partition.unanswered = MAX_SEQ_NUMBER, 0
-    send_sync_request(server, partition)
+    asked.is_presumed = is_presumed
+
+
+def ask_again(server: Server, machine: str) -> None:
+    """One that was presumed dead speaks: it is asked from now on, nobody else instead of it."""
+    for asked in server.asked_around.values():
+        if asked.is_presumed and asked.instead_of.lower() == machine.lower():
+            asked.source = ""
 
 
 def begin_full_sync(server: Server, partition: Partition, purged: int) -> None:

@@ -46,6 +46,7 @@ class AskedAround:
 
     source: str = ""  # somebody who is believed instead of the dead one
     instead_of: str = ""  # as long as that would be asked
+    is_presumed: bool = False  # nobody said that it is dead; it only does not answer
     waiting: set[str] = field(default_factory=set)  # names in small letters
     answered: set[str] = field(default_factory=set)
     ahead: set[str] = field(default_factory=set)  # these have gone where this copy cannot follow

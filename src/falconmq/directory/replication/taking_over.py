@@ -14,8 +14,9 @@ from typing import Final
 
 from falconmq.directory.replication.deciding import decide_pec, decide_write
 from falconmq.directory.replication.effects import Profile
-from falconmq.directory.replication.eras import begin_era
+from falconmq.directory.replication.eras import begin_era, first_of_era, known_era
 from falconmq.directory.replication.properties import OBJECT_TABLES
+from falconmq.directory.replication.requesting import begin_full_sync, believe_instead
 from falconmq.directory.replication.roles import (
     MACHINES,
     SERVER_TYPES,
@@ -57,6 +58,15 @@ def ask_around(server: Server, partition: Partition, machines: Iterable[str]) ->
         server.send(machine, request, Profile.WATCHED)
 
 
+def fetch_whole(server: Server, partition: Partition, machine: str) -> None:
+    """Fetch a partition anew from another copy: who began to tell it as a whole is gone.
+
+    From its beginning: two copies are not equally far, and half of each is none.
+    """
+    believe_instead(server, partition, machine)
+    begin_full_sync(server, partition, first_of_era(known_era(partition)))
+
+
 def backups_of_site(server: Server) -> Iterator[str]:
     """The other backups of the own site: they have all of its queues."""
     site = server.site
@@ -85,7 +95,7 @@ def take_over_enterprise(server: Server, *, is_forced: bool = False) -> None:
     """
     if server.is_bsc or server.owns(server.enterprise):
         raise _wrong_role(server, "a PSC takes over the enterprise")
-    _check(server, server.enterprise, is_forced=is_forced)
+    check_copy(server, server.enterprise, is_forced=is_forced)
     _log.warning("takes over the enterprise from=%s", server.enterprise.authority_name)
     begin_era(server, server.enterprise)
     become(server, Role.PEC)
@@ -109,7 +119,7 @@ def take_over_site(server: Server, *, is_forced: bool = False) -> None:
 def take_over_both(server: Server, *, is_forced: bool = False) -> None:
     """A backup of the PEC becomes the PEC."""
     site, enterprise = _own_site(server, is_forced=is_forced), server.enterprise
-    _check(server, enterprise, is_forced=is_forced)
+    check_copy(server, enterprise, is_forced=is_forced)
     dead = server.my_psc_name
     begin_era(server, enterprise)
     _begin_site(server, site, Role.PEC, dead)
@@ -140,11 +150,12 @@ def _own_site(server: Server, *, is_forced: bool) -> Partition:
             MqStatus.UNSUPPORTED_OPERATION,
             "take over at a server that is in the directory",
         )
-    _check(server, site, is_forced=is_forced)
+    check_copy(server, site, is_forced=is_forced)
     return site
 
 
-def _check(server: Server, partition: Partition, *, is_forced: bool) -> None:
+def check_copy(server: Server, partition: Partition, *, is_forced: bool) -> None:
+    """Refuse to decide with a copy that is not whole, or that others have left far behind."""
     if partition.purge_state is not PurgeState.NORMAL:
         raise refusal(
             "this server does not have all of it: it is fetching the whole anew",

@@ -8,7 +8,7 @@ server be reached, and for a dead one, has everybody told what he knows (decisio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -25,13 +25,11 @@ from falconmq.errors import DirectoryError, MqStatus
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import Row
 from falconmq.manager.states import DirectoryServerType
+from falconmq.service.directory.gathering import gather, until
 from falconmq.service.directory.replicating import Replication
 from falconmq.wire.directory_change import UPDATE
 
 ENTERPRISE: Final = "enterprise"
-_ANSWER_SECONDS: Final = 10.0
-_ASKED_TIMES: Final = 3
-_LOOK_SECONDS: Final = 0.1
 
 Reach = Callable[[str], Awaitable[str]]
 """Try to reach a computer; why that does not work, or nothing."""
@@ -102,19 +100,27 @@ async def take_over_roles(
 
 
 async def _take_over(replication: Replication, plan: TakeOver, *, ignores_others: bool) -> None:
+    engine = replication.replicator
     plan.asked, plan.silent = [], []
     for partition in plan.partitions:
-        for names in (taking_over.backups_of_site, _primaries):
-            await _gather(replication, plan, partition, names)
+        asked, silent = await gather(engine, partition, plan.dead)
+        plan.asked += [name for name in asked if name not in plan.asked]
+        plan.silent += [name for name in silent if name not in plan.silent]
     if plan.silent and not ignores_others:
         raise _refusal(
             f"no answer from {', '.join(plan.silent)}: what only they have heard would be lost",
             "start them, or leave them out with --ignore-others",
         )
+
+    def check(server: Server) -> None:
+        for partition in plan.partitions:
+            copy = server.state.partitions[partition]
+            taking_over.check_copy(server, copy, is_forced=ignores_others)
+
+    await asyncio.to_thread(engine.command, check)  # before the PEC is told anything
     if plan.pec:
         await _be_named(replication, plan.pec)
-    command = replication.replicator.command
-    await asyncio.to_thread(command, lambda s: plan.take(s, is_forced=ignores_others))
+    await asyncio.to_thread(engine.command, lambda s: plan.take(s, is_forced=ignores_others))
 
 
 def _plan_move(replication: Replication, subject: str, new: str) -> Move:
@@ -176,37 +182,6 @@ def _plan_take_over(replication: Replication, dead: str, pec: str) -> TakeOver:
     return TakeOver([name], [site], take, status.psc_name, pec=pec or above)
 
 
-async def _gather(
-    replication: Replication,
-    plan: TakeOver,
-    partition: UUID,
-    names_of: Callable[[Server], Iterable[str]],
-) -> None:
-    """Ask some of those that have a copy, and wait for them."""
-    engine = replication.replicator
-    names: list[str] = []
-
-    def ask(server: Server) -> None:
-        dead = plan.dead.lower()
-        names[:] = [name for name in names_of(server) if name.lower() != dead]
-        taking_over.ask_around(server, server.state.partitions[partition], silent or names)
-
-    def waiting(server: Server) -> None:
-        asked = server.asked_around.get(partition)
-        still = set() if asked is None else asked.waiting - asked.ahead
-        silent[:] = [name for name in names if name.lower() in still]
-
-    silent: list[str] = []
-    for _ in range(_ASKED_TIMES):  # any message can be lost
-        await asyncio.to_thread(engine.command, ask)
-        await _until(lambda: engine.command(waiting), lambda: not silent)
-        if not silent:
-            break
-    for known, found in ((plan.asked, names), (plan.silent, silent)):
-        assert known is not None
-        known.extend(name for name in found if name not in known)
-
-
 async def _be_named(replication: Replication, pec: str) -> None:
     """Let the PEC write into the directory who decides now, and hear it from there."""
     engine, own = replication.replicator, replication.identity
@@ -225,17 +200,7 @@ async def _be_named(replication: Replication, pec: str) -> None:
         names[:] = [server.site.authority_name] if server.site is not None else []
 
     await asyncio.to_thread(engine.command, ask)
-    await _until(lambda: engine.command(look), lambda: names == [own.machine_name])
-
-
-async def _until(look: Callable[[], None], is_enough: Callable[[], bool]) -> None:
-    """Look until it is enough, or has taken long."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + _ANSWER_SECONDS
-    await asyncio.to_thread(look)
-    while not is_enough() and loop.time() < end:
-        await asyncio.sleep(_LOOK_SECONDS)
-        await asyncio.to_thread(look)
+    await until(lambda: engine.command(look), lambda: names == [own.machine_name])
 
 
 def _ask(replication: Replication, change: RequestedChange, at: str) -> None:
@@ -268,10 +233,6 @@ def _enterprise(status: ReplicationStatus) -> PartitionStatus:
 
 def _is_enterprise(partition: PartitionStatus) -> bool:
     return partition.partition_id == ENTERPRISE_PARTITION
-
-
-def _primaries(server: Server) -> Iterable[str]:
-    return taking_over.other_primaries(server, server.my_psc_name)
 
 
 def _not_ours(dead: str, decides: str) -> DirectoryError:

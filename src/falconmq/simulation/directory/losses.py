@@ -7,21 +7,19 @@ everything else must be there in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from uuid import UUID
 
 from falconmq.directory import tables
 from falconmq.directory.replication import requesting, taking_over
 from falconmq.directory.replication.properties import S_PSC
-from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.directory.replication.writes import RequestedChange
-from falconmq.errors import FalconMQError
-from falconmq.manager.states import DirectoryResult
 from falconmq.simulation.directory.comparing import asks, differences, furthest, is_now
 from falconmq.simulation.directory.enterprise import Enterprise
+from falconmq.simulation.directory.gathering import Gathering, act
 from falconmq.simulation.directory.ledger import Name, Outcome
 from falconmq.simulation.directory.operator import Operator, Step
 from falconmq.simulation.directory.server import DirectoryServer
@@ -34,6 +32,7 @@ class Losses:
     def __init__(self, enterprise: Enterprise, operator: Operator) -> None:
         self._enterprise = enterprise
         self._operator = operator
+        self._gathering = Gathering(enterprise)
         self._world = enterprise.world
         self._had_one: set[UUID] = set()  # partitions whose authority died
 
@@ -101,8 +100,8 @@ class Losses:
         self, site: UUID, dead: DirectoryServer, heir: DirectoryServer
     ) -> Iterator[Step]:
         enterprise = self._enterprise
-        yield lambda: self._gather(heir, site, enterprise.bscs(site))
-        yield lambda: self._gather(heir, site, self._pscs(dead))
+        yield lambda: self._gathering.gather(heir, site, enterprise.bscs(site))
+        yield lambda: self._gathering.gather(heir, site, self._gathering.pscs(dead))
         yield lambda: self._claim(heir, site)
         yield lambda: self._take(heir, dead, [site], taking_over.take_over_site)
         enterprise.controllers[site] = heir.name
@@ -110,12 +109,13 @@ class Losses:
         yield from self._end_of(dead, Role.BSC, heir)
 
     def _taking_enterprise(self, dead: DirectoryServer, heir: DirectoryServer) -> Iterator[Step]:
-        yield lambda: self._gather(heir, ENTERPRISE_PARTITION, self._pscs(dead))
-        yield lambda: self._knows_sites(heir, dead)
+        yield lambda: self._gathering.gather(heir, ENTERPRISE_PARTITION, self._gathering.pscs(dead))
+        yield lambda: self._gathering.knows_sites(heir, dead)
         take = taking_over.take_over_enterprise
         yield lambda: self._take(heir, dead, [ENTERPRISE_PARTITION], take)
         self._has_new_pec(heir)
         heir.role = Role.PEC
+        yield from self._make_sites(heir)
         yield from self._coming_back(dead, Role.PSC)
 
     def _taking_both(
@@ -123,14 +123,15 @@ class Losses:
     ) -> Iterator[Step]:
         enterprise, both = self._enterprise, [ENTERPRISE_PARTITION, site]
         for partition in both:
-            yield partial(self._gather, heir, partition, enterprise.bscs(site))
-            yield partial(self._gather, heir, partition, self._pscs(dead))
-        yield lambda: self._knows_sites(heir, dead)
+            yield partial(self._gathering.gather, heir, partition, enterprise.bscs(site))
+            yield partial(self._gathering.gather, heir, partition, self._gathering.pscs(dead))
+        yield lambda: self._gathering.knows_sites(heir, dead)
         yield lambda: self._take(heir, dead, both, taking_over.take_over_both)
         enterprise.name_controller(site, heir)
         enterprise.controllers[site] = heir.name
         self._has_new_pec(heir)
         heir.role = Role.PEC
+        yield from self._make_sites(heir)
         yield from self._end_of(dead, Role.BSC, heir)
 
     def _end_of(self, dead: DirectoryServer, role: Role, heir: DirectoryServer) -> Iterator[Step]:
@@ -165,38 +166,12 @@ class Losses:
 
     # Single steps
 
-    def _gather(
-        self, heir: DirectoryServer, partition: UUID, others: Iterable[DirectoryServer]
-    ) -> bool:
-        """Let an heir ask, until it has what everybody has; not what it cannot be told any more."""
-        known = heir.partition(partition)
-        engine = heir.engine
-        if known is None or engine is None or known.state != "NORMAL":
-            return False
-        further = []
-        for other in others:
-            there = other.partition(partition) if other is not heir else None
-            if there is not None and there.state == "NORMAL" and there.last > known.last:
-                further.append(other)
-                if there.purged > known.last:
-                    self._world.counts["heir too far behind"] += 1
-                    return True
-        names = [other.name for other in further]
-        if names:
-            self._act(
-                heir,
-                lambda server: taking_over.ask_around(
-                    server, server.state.partitions[partition], names
-                ),
-            )
-        return not names
-
-    def _knows_sites(self, heir: DirectoryServer, dead: DirectoryServer) -> bool:
-        """The one server that has heard of a new site may be away: then the operator waits."""
-        if all(heir.partition(site) is not None for site in self._enterprise.controllers):
-            return True
-        self._gather(heir, ENTERPRISE_PARTITION, self._pscs(dead))
-        return False
+    def _make_sites(self, heir: DirectoryServer) -> Iterator[Step]:
+        """What was lost may be a site; its server has what it decided, and waits for the PEC."""
+        for site in list(self._enterprise.controllers):
+            if heir.partition(site) is None:
+                self._world.counts["site made once more"] += 1
+                yield partial(self._operator.create_site, site)
 
     def _register(self, heir: DirectoryServer, server: DirectoryServer) -> bool:
         """What was lost may be that a server was registered."""
@@ -244,7 +219,7 @@ class Losses:
             wanted = RequestedChange(UPDATE, name[1], ENTERPRISE_PARTITION, [(S_PSC, heir.name)])
             enterprise.ask_directly(heir, name, wanted, pec.name)
         else:
-            self._act(
+            act(
                 heir,
                 lambda server: requesting.ask_instead(server, server.enterprise, pec.name),
             )
@@ -268,26 +243,7 @@ class Losses:
             for name in differences(dead, heir, partition):
                 self._enterprise.ledger.forgive(name)
         self._world.counts["taken over"] += 1
-        return self._act(heir, lambda server: take(server, is_forced=True))
-
-    def _act(self, at: DirectoryServer, action: Callable[[Server], None]) -> bool:
-        """One turn at a server, as its operator lets it do something."""
-        engine = at.engine
-        assert engine is not None
-
-        def asked(_: object) -> DirectoryResult:
-            try:
-                engine.command(action)
-            except FalconMQError as error:  # the disk is full
-                self._world.note(at.name, "refused: %s", error)
-                return DirectoryResult.GENERIC_ERROR
-            return DirectoryResult.SUCCESS
-
-        return at.ask(asked)[0] is DirectoryResult.SUCCESS
-
-    def _pscs(self, dead: DirectoryServer) -> list[DirectoryServer]:
-        names = self._enterprise.controllers.values()
-        return [self._enterprise.servers[name] for name in names if name != dead.name]
+        return act(heir, lambda server: take(server, is_forced=True))
 
     def _has_new_pec(self, heir: DirectoryServer) -> None:
         self._enterprise.pec_name = heir.name

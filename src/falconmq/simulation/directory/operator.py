@@ -128,7 +128,7 @@ class Operator:
     def _adding_site(self, site: UUID, psc: DirectoryServer) -> Iterator[Step]:
         enterprise = self._enterprise
         enterprise.controllers[site] = psc.name
-        yield lambda: self._create_site(site)
+        yield lambda: self.create_site(site)
         psc.start()
         yield lambda: psc.owns(site)
         yield lambda: self._register(psc)
@@ -167,7 +167,7 @@ class Operator:
 
         return old.ask(asked)[0] is DirectoryResult.SUCCESS
 
-    def _create_site(self, site: UUID) -> bool:
+    def create_site(self, site: UUID) -> bool:
         enterprise = self._enterprise
         if not enterprise.pec.owns(ENTERPRISE_PARTITION):
             return False
