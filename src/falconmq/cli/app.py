@@ -232,6 +232,12 @@ COMMANDS: Final = (
         "From a dead server.",
         directory_roles.TAKE_OVER_EPILOG,
     ),
+    Command(
+        "directory replication remove-site",
+        directory_roles.remove_site,
+        "With all that is in it.",
+        directory_roles.REMOVE_SITE_EPILOG,
+    ),
     Command("audit", audit.audit, "List who administered what.", audit.EPILOG),
     Command("config check", config.check, "Find mistakes in it.", config.CHECK_EPILOG),
     Command("config show", config.show, "Show what is in effect.", config.SHOW_EPILOG),

@@ -1,7 +1,8 @@
-r"""`falconmq directory replication move` and `take-over`: who decides, from now on.
+r"""`falconmq directory replication move`, `take-over` and `remove-site`: who decides, from now on.
 
 falconmq directory replication move Paris PARIS02
 falconmq directory replication take-over PARIS01 --accept-loss
+falconmq directory replication remove-site Paris --accept-loss
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ Examples:
   falconmq directory replication take-over PARIS01 --dry-run          what would be done
   falconmq directory replication take-over PARIS01 --accept-loss      at a backup of Paris
   falconmq directory replication take-over HQ01 --accept-loss         at a PSC: it becomes the PEC
+"""
+REMOVE_SITE_EPILOG = """\b
+Examples:
+  falconmq directory replication remove-site Paris --dry-run        how much is in it
+  falconmq directory replication remove-site Paris --accept-loss
+  falconmq directory replication remove-site Paris --accept-loss --url http://hq01:8018
 """
 _PATH: Final = "/directory-replication"
 _SECONDS: Final = 300.0  # other servers are asked, and waited for
@@ -136,6 +143,40 @@ def take_over(
     _say(f"asked for what they have heard: {told or 'nobody else has a copy'}")
     if found["silent"]:
         _say(f"without an answer: {', '.join(found['silent'])}")
+    return 0
+
+
+def remove_site(
+    site: Annotated[
+        str, typer.Argument(metavar="SITE", help="The name of a site.", show_default=False)
+    ],
+    *,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="All queue managers and queues of the site are deleted."
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+    ] = False,
+    place: Place,
+    as_json: JsonOption = False,
+) -> int:
+    """Take a site out of the enterprise, with all that is in it.
+
+    At the PEC, when the servers of the site are gone for good and no backup takes over, or when
+    they are stopped because the site is given up. All other servers forget what was in it.
+    """
+    asked = {"site": site, "accept_loss": accept_loss, "dry_run": dry_run}
+    with service(place) as client:
+        found: Json = client.request("POST", f"{_PATH}/remove-site", asked, timeout=_SECONDS)
+    if as_json:
+        print_json(found)
+        return 0
+    verb = "is removed" if found["done"] else "would be removed"
+    counts = f"queue managers: {found['queue_managers']}, public queues: {found['queues']}"
+    _say(f"{found['site']} {verb}, with what is in it; {counts}")
     return 0
 
 

@@ -442,3 +442,31 @@ def test_status_says_how_far_everybody_is(estate: Estate) -> None:
     estate.clock.advance(15 * 12 * 3600.0)
     bsc = next(each for each in psc2.engine.status().neighbours if each.kind == "BSC")
     assert bsc.is_silent
+
+
+def test_a_queue_manager_is_made_in_another_site_when_that_has_heard_that_it_is_gone(
+    estate: Estate,
+) -> None:
+    psc, other = estate["PSC1"], estate["PSC2"]
+    known = other.directory.read("QueueManager", equals("computer_name", "C14"), None)[1]
+    row = {
+        "computer_name": "C14",
+        "identifier": known["identifier"],
+        "site_identifiers": [SITES[2]],
+    }
+    estate.lose = lambda _sender, send: send.machine == "PSC2"
+    psc.delete("QueueManager", UUID(str(known["identifier"])))
+    estate.run(15.0)
+    assert other.directory.create("QueueManager", dict(row))[0] is not SUCCESS
+    assert "is in another site, as far as is known here" in str(other.directory.last_problem)
+    # somebody who registers again where it is hears that it is there, as always
+    again = row | {"site_identifiers": [SITES[1]]}
+    psc.add_machine("C15")
+    assert psc.directory.create("QueueManager", again | {"computer_name": "C15"})[0] is SUCCESS
+    estate.lose = lambda _sender, _send: False
+    estate.run(1300.0)
+    other.add("QueueManager", **row)
+    estate.run(60.0)
+    assert estate.are_equal()
+    found = psc.directory.read("QueueManager", equals("computer_name", "C14"), None)[1]
+    assert found["site_identifiers"] == [SITES[2]]

@@ -62,6 +62,10 @@ def test_a_role_that_cannot_move_is_refused(
     words = ["directory", "replication", "take-over", "PSC1", "--accept-loss"]
     assert cli.main([*words, "--url", directory.site.url]) != 0
     assert "PSC1 has no role that this server can take over" in capsys.readouterr().err
+    assert "all queue managers and queues of Paris are deleted" in refused(
+        "remove-site", site="Paris"
+    )
+    assert "this is the site of the PEC" in refused("remove-site", site="Berlin", dry_run=True)
     assert directory.http.get("/directory-replication").json()["role"] == "pec"
 
 

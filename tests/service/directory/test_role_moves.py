@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from falconmq.service.api import replication as api
 from falconmq.service.directory import gathering
 from falconmq.service.directory.replicating import Replication
 from falconmq.service.directory.role_moves import Reach, TakeOver, move_role, take_over_roles
+from falconmq.service.directory.site_removal import Removal, remove_site
 from falconmq.service.operating.reaching import Where, answer
 from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 from tests.service.directory.test_replicating import (
@@ -92,6 +93,38 @@ async def check_refusals(servers: Servers) -> None:
         await take_over(servers, "BSC11", "PSC1")
     with pytest.raises(DirectoryError, match="no role that this server can take over"):
         await take_over(servers, "PSC1", "BSC11")
+
+
+async def check_removal(servers: Servers, command: Callable[..., Awaitable[str]]) -> None:
+    """The site is given up: its servers are stopped, and it goes with all that is in it."""
+
+    async def removed(at: str, name: str, *, dry_run: bool = False) -> Removal:
+        reach = reach_from(servers, at)
+        return await remove_site(replication_of(servers, at), name, reach, dry_run=dry_run)
+
+    with pytest.raises(DirectoryError, match="BSC11, PSC1 can be reached"):
+        await removed("PEC0", "paris")
+    with pytest.raises(DirectoryError, match="no site Oslo"):
+        await removed("PEC0", "Oslo")
+    await servers.services.pop("BSC11").stop()
+    with pytest.raises(DirectoryError, match="PSC1 can be reached"):
+        await removed("PEC0", "paris")
+    await servers.services.pop("PSC1").stop()
+    seen = await removed("PEC0", "paris", dry_run=True)
+    assert (seen.name, seen.servers, seen.queue_managers, seen.queues) == (
+        "Paris",
+        ["BSC11", "PSC1"],
+        4,
+        0,
+    )
+    assert servers.find("PEC0", "QueueManager", "computer_name", "M")
+    said = await command(servers, "PEC0", "remove-site", "Paris", "--accept-loss")
+    assert said == "Paris is removed, with what is in it; queue managers: 4, public queues: 0\n"
+    for name in ("M", "N", "PSC1", "BSC11"):
+        assert servers.find("PEC0", "QueueManager", "computer_name", name) is None
+    status = replication_of(servers, "PEC0").replicator.status()
+    assert PARIS not in [each.partition_id for each in status.partitions]
+    assert not status.neighbours
 
 
 async def check_half_copy(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,5 +216,6 @@ def test_a_role_moves_is_taken_over_and_the_dead_server_comes_back(
             row = servers.find("PEC0", "QueueManager", "computer_name", "BSC11")
             assert row is not None
             assert row["server_type"] == DirectoryServerType.BACKUP_SITE_CONTROLLER
+            await check_removal(servers, command)
 
     run(main())

@@ -39,7 +39,7 @@ from falconmq.wire.directory_change import (
     Identifier,
 )
 from falconmq.wire.property_ids import ObjectType
-from falconmq.wire.sequence_number import MIN_SEQ_NUMBER, increment
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, MIN_SEQ_NUMBER, increment
 
 
 def partition_of(server: Server, table: ObjectTable, row: Row) -> UUID | None:
@@ -72,6 +72,8 @@ def decide_create(
     known = None
     if table.type_name == tables.QUEUE_MANAGER:
         known = server.objects.first(table, "computer_name", row["computer_name"])
+        if known is not None:
+            _check_is_of(server, partition, known)
     identifier = server.objects.create(table, row)
     if known is None:
         number_created(server, partition, table, identifier)
@@ -147,6 +149,8 @@ def decide_delete(
     server: Server, partition: Partition, table: ObjectTable, identifier: UUID
 ) -> None:
     """Delete an object of an own partition; the deletion is remembered (A-16)."""
+    if table.code == ObjectType.MQDS_SITE:
+        _check_empty(server, identifier)
     row = dict(server.objects.delete(table, identifier))
     scope = row.get("scope", QueueScope.ENTERPRISE)
     assert isinstance(scope, int)
@@ -265,6 +269,30 @@ def _check_stays(
             "a queue manager of a replicated directory keeps its first site",
             MqStatus.ILLEGAL_PROPERTY_VALUE,
             "to move it: delete it and create it in the other site",
+        )
+
+
+def _check_is_of(server: Server, partition: Partition, machine: Row) -> None:
+    """Who is registered again is told that it is there already; but not if it is somewhere else."""
+    identifier = machine["identifier"]
+    assert isinstance(identifier, UUID)
+    place = server.numbers.of(ObjectType.MQDS_MACHINE, identifier)
+    if place is not None and place[0] != partition.partition_id:
+        raise refusal(
+            f"queue manager {machine['computer_name']} is in another site, as far as is known here",
+            MqStatus.MACHINE_EXISTS,
+            "delete it there; when this server has heard of that, create it here",
+        )
+
+
+def _check_empty(server: Server, site: UUID) -> None:
+    """Nobody would decide any more about what a site has, as far as that is known here."""
+    objects = server.numbers.objects(site, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)
+    if next(objects, None) is not None:
+        raise refusal(
+            "the site has queue managers or queues",
+            MqStatus.DS_ERROR,
+            "delete those first; with all of them: falconmq directory replication remove-site",
         )
 
 

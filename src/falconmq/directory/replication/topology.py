@@ -17,7 +17,7 @@ from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Neighbour
 from falconmq.directory.replication.timers import Timer, TimerKind
 from falconmq.manager.states import DirectoryServerType
 from falconmq.wire.property_ids import ObjectType
-from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, MIN_SEQ_NUMBER
 
 
 def site_created(server: Server, site: UUID, psc_name: str) -> bool:
@@ -52,16 +52,33 @@ def site_controller_changed(server: Server, site: UUID, psc_name: str) -> bool:
 
 
 def site_deleted(server: Server, site: UUID) -> bool:
-    """RP-3.1.7.2.7-05 to -07; every role forgets it, or the least ack would never move (A-21)."""
-    partition = server.state.partitions.pop(site, None)
-    if partition is None:
+    """RP-3.1.7.2.7-05 to -07; every role forgets it, or the least ack would never move (A-21).
+
+    With a site goes all that is in it. Only who decides about it keeps that: perhaps somebody took
+    over the enterprise who had not heard of this site yet, and it is made once more.
+    """
+    partition = server.state.partitions.get(site)
+    if partition is None or server.owns(partition):
         return False
+    del server.state.partitions[site]
+    forget_objects(server, site)
     server.timers.cancel(Timer(TimerKind.SYNC_RESEND, site))
     server.timers.cancel(Timer(TimerKind.RESET, site))
     for neighbour in server.state.pscs:
         if neighbour.partition_id == site:
             remove_neighbour(server, neighbour)
     return True
+
+
+def forget_objects(server: Server, site: UUID) -> None:
+    """Drop what is in a site, and what is remembered of it."""
+    for entry in list(server.numbers.objects(site, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)):
+        table = OBJECT_TABLES[entry.object_type]
+        row = server.objects.get(table, entry.identifier)
+        if row is not None:
+            server.objects.drop(table, row)
+        server.numbers.take_away(entry.object_type, entry.identifier)
+    server.numbers.forget_deletions(site, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)
 
 
 def enterprise_changed(server: Server, pec_name: object) -> bool:

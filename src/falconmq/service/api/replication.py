@@ -17,6 +17,7 @@ from falconmq.service.api.why import explanation_json
 from falconmq.service.directory.replicating import Replication
 from falconmq.service.directory.replication_view import fingerprint_page, status_json
 from falconmq.service.directory.role_moves import move_role, take_over_roles
+from falconmq.service.directory.site_removal import remove_site
 from falconmq.service.explaining_schemas import ExplanationOut
 from falconmq.service.operating.reaching import answer
 from falconmq.service.schemas import Strict
@@ -121,6 +122,24 @@ class TakeOverOut(Strict):
     done: bool = Field(description="False: it was only looked at.")
 
 
+class RemoveSiteIn(Strict):
+    """Which site is given up."""
+
+    site: str = Field(max_length=200, description="Its name.")
+    accept_loss: bool = Field(False, description="All that is in the site is deleted with it.")
+    dry_run: bool = Field(False, description="Only say what would be removed.")
+
+
+class RemoveSiteOut(Strict):
+    """What goes with a site."""
+
+    site: str
+    servers: list[str] = Field(description="Its directory servers; none of them runs.")
+    queue_managers: int
+    queues: int
+    done: bool = Field(description="False: it was only looked at.")
+
+
 class FingerprintsOut(Strict):
     """Objects and deletions in a few bytes each, in the order of their names."""
 
@@ -199,6 +218,28 @@ async def take_over(control: Given, given: TakeOverIn) -> dict[str, Any]:
         "pec": found.pec,
         "asked": found.asked or [],
         "silent": found.silent or [],
+        "done": not given.dry_run,
+    }
+
+
+@router.post(
+    "/directory-replication/remove-site", response_model=RemoveSiteOut, dependencies=_MANAGE
+)
+async def remove(control: Given, given: RemoveSiteIn) -> dict[str, Any]:
+    """Take a site out of the enterprise, with all that is in it; its servers are gone."""
+    if not given.accept_loss and not given.dry_run:
+        raise DirectoryError(
+            f"all queue managers and queues of {given.site} are deleted by this",
+            status=MqStatus.UNSUPPORTED_OPERATION,
+            hint="say accept_loss if that is what you want; dry_run says how many there are",
+        )
+    replication, reach = replication_of(control), partial(_reach, control)
+    found = await remove_site(replication, given.site, reach, dry_run=given.dry_run)
+    return {
+        "site": found.name,
+        "servers": found.servers,
+        "queue_managers": found.queue_managers,
+        "queues": found.queues,
         "done": not given.dry_run,
     }
 

@@ -41,6 +41,7 @@ WATCHED: Final = {
     tables.QUEUE: ("path_name", "label"),
 }
 NEAR: Final = "\\near"  # what a queue is called that its own site alone has to know
+_OF_SITES: Final = (tables.QUEUE_MANAGER, tables.QUEUE)  # a PSC decides about these
 _SETTLE_SECONDS: Final = 5.0
 
 
@@ -58,6 +59,7 @@ class Enterprise:
         self.pec_name = ""
         self.returned: list[DirectoryServer] = []  # from the dead; it may not know who decides now
         self._made = 0
+        self._machines: dict[str, object] = {}  # the sites of each, by its name in small letters
 
     @property
     def pec(self) -> DirectoryServer:
@@ -125,6 +127,16 @@ class Enterprise:
         name, now = (tables.SITE, self.site_names[site]), self.world.now
         self.ledger.add(name, Change(Kind.CHANGE, server.name, now, now, Outcome.DONE))
 
+    def has_lost(self, site: UUID) -> None:
+        """A site is gone, and all that was in it."""
+        now = self.world.now
+        for name in list(self.ledger.names):
+            is_it = name == (tables.SITE, self.site_names[site])
+            machine = name[1].partition("\\")[0]
+            is_in_it = name[0] in _OF_SITES and self._machines.get(machine) == [site]
+            if is_it or is_in_it:
+                self.ledger.add(name, Change(Kind.DELETE, None, now, now, Outcome.DONE))
+
     def register(self, server: DirectoryServer) -> Change:
         """Write a server into the directory, at the PSC of its site."""
         return self.create(
@@ -139,6 +151,8 @@ class Enterprise:
     def create(self, at: DirectoryServer, name: Name, value: object, **more: object) -> Change:
         key, attribute = WATCHED[name[0]]
         row = {key: name[1], attribute: value, **more}
+        if name[0] == tables.QUEUE_MANAGER:
+            self._machines[name[1].lower()] = more["site_identifiers"]
         return self.ask(at, name, Kind.CREATE, value, lambda there: there.create(name[0], row)[0])
 
     def change(self, at: DirectoryServer, name: Name, value: object) -> Change | None:

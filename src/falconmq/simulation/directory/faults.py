@@ -54,6 +54,7 @@ class FaultPlan:
         ]
         begin = world.now
         self._schedule_losses()
+        self._schedule_removal()
         for _ in range(random.choice((0, 2, 4, 8, 14))):
             world.at(begin + random.uniform(0.0, self.seconds * 0.9), random.choice(faults))
         world.at(begin + self.seconds, self.repair)
@@ -66,6 +67,14 @@ class FaultPlan:
         for _ in range(random.choice((0, 1, 3))):
             loss = random.choice((losses.lose_psc, losses.lose_pec))
             world.at(world.now + random.uniform(0.0, self.seconds * 0.9), loss)
+
+    def _schedule_removal(self) -> None:
+        """In some worlds a site is given up."""
+        world = self.enterprise.world
+        random = Random(f"{world.seed}/removal")  # noqa: S311
+        for _ in range(random.choice((0, 0, 0, 1))):
+            begin = world.now + random.uniform(0.0, self.seconds * 0.9)
+            world.at(begin, self.operator.remove_site)
 
     def repair(self) -> None:
         """The end of all troubles; what the operator is about to do he still does."""
@@ -133,7 +142,10 @@ class FaultPlan:
 
     def _cut(self) -> None:
         world = self.enterprise.world
-        one, other = world.random.sample(list(self.enterprise.servers.values()), 2)
+        servers = list(self.enterprise.servers.values())
+        if len(servers) < 2:
+            return  # all other sites are gone
+        one, other = world.random.sample(servers, 2)
         self._count("cut", one)
         self.enterprise.post.cut(one.name, other.name, world.random.choice((5.0, 60.0, 600.0)))
 

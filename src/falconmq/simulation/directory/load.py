@@ -51,10 +51,11 @@ class Load:
     def burst(self) -> None:
         """Many changes of one site in a moment, most of them undone."""
         random = self._world.random
-        if not self._machines:
+        machines = self._machines_now()
+        if not machines:
             self._add_machine()
             return
-        machine, site = random.choice(self._machines)
+        machine, site = random.choice(machines)
         at = self._enterprise.psc(site)
         for number in range(random.choice((4, 8, 12))):
             name = (tables.QUEUE, f"{machine}\\burst{number}")
@@ -62,6 +63,10 @@ class Load:
                 self._enterprise.create(at, name, self._value("burst"))
             if random.random() < 0.7:
                 self._delete(at, name)
+
+    def _machines_now(self) -> list[tuple[str, UUID]]:
+        """Without those of sites that are gone."""
+        return [each for each in self._machines if each[1] in self._enterprise.controllers]
 
     def _value(self, what: str) -> str:
         self._values += 1
@@ -86,8 +91,9 @@ class Load:
             self._enterprise.create(at, key, value, site_identifiers=[site])
 
     def _delete_machine(self) -> None:
-        if self._machines and self._world.chance(0.5):
-            machine, site = self._world.random.choice(self._machines)
+        machines = self._machines_now()
+        if machines and self._world.chance(0.5):
+            machine, site = self._world.random.choice(machines)
             at = self._server(site)
             if at is not None:
                 self._enterprise.delete(at, (tables.QUEUE_MANAGER, machine))
@@ -112,9 +118,10 @@ class Load:
 
     def _any_queue(self) -> tuple[Name, DirectoryServer | None]:
         random = self._world.random
-        if not self._machines:
+        machines = self._machines_now()
+        if not machines:
             return (tables.QUEUE, ""), None
-        machine, site = random.choice(self._machines)
+        machine, site = random.choice(machines)
         number = random.randrange(_QUEUES_OF_A_MACHINE)
         queue = f"{machine}\\queue{number}" if number else f"{machine}{NEAR}"
         return (tables.QUEUE, queue), self._server(site)

@@ -115,7 +115,7 @@ class Losses:
         yield lambda: self._take(heir, dead, [ENTERPRISE_PARTITION], take)
         self._has_new_pec(heir)
         heir.role = Role.PEC
-        yield from self._make_sites(heir)
+        yield from self._mend_sites(heir)
         yield from self._coming_back(dead, Role.PSC)
 
     def _taking_both(
@@ -131,7 +131,7 @@ class Losses:
         enterprise.controllers[site] = heir.name
         self._has_new_pec(heir)
         heir.role = Role.PEC
-        yield from self._make_sites(heir)
+        yield from self._mend_sites(heir)
         yield from self._end_of(dead, Role.BSC, heir)
 
     def _end_of(self, dead: DirectoryServer, role: Role, heir: DirectoryServer) -> Iterator[Step]:
@@ -166,8 +166,17 @@ class Losses:
 
     # Single steps
 
-    def _make_sites(self, heir: DirectoryServer) -> Iterator[Step]:
-        """What was lost may be a site; its server has what it decided, and waits for the PEC."""
+    def _mend_sites(self, heir: DirectoryServer) -> Iterator[Step]:
+        """What was lost may be a site; its server has what it decided, and waits for the PEC.
+
+        Or that a site was removed.
+        """
+        status = heir.status()
+        known = [] if status is None else [each.partition_id for each in status.partitions]
+        for site in known:
+            if site not in (ENTERPRISE_PARTITION, *self._enterprise.controllers):
+                self._world.counts["site removed once more"] += 1
+                yield partial(self._operator.take_away, site)
         for site in list(self._enterprise.controllers):
             if heir.partition(site) is None:
                 self._world.counts["site made once more"] += 1

@@ -20,6 +20,7 @@ from falconmq.directory.replication import (
     serving,
     synchronizing,
     taking_over,
+    topology,
     write_requests,
 )
 from falconmq.directory.replication.applying import find_object, type_of
@@ -160,5 +161,6 @@ DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "begin before the old one has ended": ((roles, "_is_handed_over", _always),),
     "take over with the old numbers": ((taking_over, "begin_era", _begin_no_era),),
     "believe the dead server": ((receiving, "hear_of_era", _never),),
+    "keep what was in a site that is gone": ((topology, "forget_objects", _nothing),),
     "answer for more than a copy has": ((serving, "increment", _no_end),),
 }

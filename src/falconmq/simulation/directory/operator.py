@@ -14,11 +14,13 @@ from uuid import UUID
 from falconmq.directory import tables
 from falconmq.directory.replication.properties import E_PECNAME
 from falconmq.directory.replication.settings import Role
+from falconmq.directory.replication.site_removal import remove_site
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.directory.replication.writes import RequestedChange
 from falconmq.errors import FalconMQError, MqStatus
 from falconmq.manager.states import DirectoryResult
 from falconmq.simulation.directory.enterprise import DOMAIN, Enterprise
+from falconmq.simulation.directory.gathering import act
 from falconmq.simulation.directory.ledger import Outcome
 from falconmq.simulation.directory.server import DirectoryServer
 from falconmq.wire.directory_change import UPDATE
@@ -82,6 +84,17 @@ class Operator:
             bsc = self._world.random.choice(bscs)
             self.begin("BSC leaves", f"{bsc.name} leaves", self._removing(bsc))
 
+    def remove_site(self) -> None:
+        """The servers of a site are switched off for good, and the site is taken away."""
+        enterprise = self._enterprise
+        sites = [
+            site for site, name in enterprise.controllers.items() if name != enterprise.pec_name
+        ]
+        if sites and not self.task:
+            site = self._world.random.choice(sites)
+            task = f"{enterprise.site_names[site]} is removed"
+            self.begin("site removed", task, self._removing_site(site))
+
     def begin(self, kind: str, task: str, steps: Iterator[Step]) -> None:
         self.task = task
         self._world.counts[kind] += 1
@@ -140,7 +153,28 @@ class Operator:
         bsc.is_kept_down = True
         del enterprise.servers[bsc.name]
 
+    def _removing_site(self, site: UUID) -> Iterator[Step]:
+        enterprise = self._enterprise
+        gone = [server for server in enterprise.servers.values() if server.site == site]
+        for server in gone:
+            server.crash()
+            server.is_kept_down = True
+            del enterprise.servers[server.name]
+        del enterprise.controllers[site]
+        yield lambda: self.take_away(site)
+
     # Single steps
+
+    def take_away(self, site: UUID) -> bool:
+        """Let the PEC delete a site, and all that is in it."""
+        pec = self._enterprise.pec
+        if not pec.owns(ENTERPRISE_PARTITION):
+            return False
+        is_known = pec.partition(site) is not None  # or else the power failed before it said so
+        if is_known and not act(pec, lambda server: remove_site(server, site)):
+            return False
+        self._enterprise.has_lost(site)
+        return True
 
     def _name_controller(self, site: UUID, new: DirectoryServer) -> bool:
         enterprise = self._enterprise
