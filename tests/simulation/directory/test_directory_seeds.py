@@ -12,11 +12,11 @@ from falconmq.simulation.directory.mutations import DIRECTORY_MUTATIONS
 from falconmq.simulation.directory.run import run_directory_seed
 from falconmq.simulation.mutations import mutated
 
-SEEDS = 300
+SEEDS = 600
 # Seeds that notice a mistake: tried first, for time is short. If the simulator draws other runs one
 # day, the search finds others.
 TRIED_FIRST = {
-    "make again what was deleted": 9,
+    "make again what was deleted": 439,
     "say yes and do nothing": 2,
     "say yes to what was refused": 13,
     "apply old changes again": 2,
