@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from uuid import UUID
 
 import pytest
 
-from falconmq.directory.replication.eras import era_of, number_in_era
+from falconmq.directory.replication.eras import era_of, fetch_whole, number_in_era
 from falconmq.directory.replication.requesting import ask_instead
 from falconmq.directory.replication.roles import MACHINES, machine_named
 from falconmq.directory.replication.server import Server
@@ -15,8 +16,7 @@ from falconmq.directory.replication.settings import ReplicationSettings, Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
 from falconmq.directory.replication.taking_over import (
     ask_around,
-    backups_of_site,
-    fetch_whole,
+    backups,
     other_primaries,
     take_over_both,
     take_over_enterprise,
@@ -56,16 +56,12 @@ def has_machine(node: Node, name: str) -> bool:
 def gather(estate: Estate, node: Node, partition: UUID, dead: str) -> None:
     """Ask the backups first, then the PSCs."""
 
-    def backups(server: Server) -> None:
+    def ask(server: Server, names_of: Callable[[Server, str], Iterable[str]]) -> None:
         where = server.state.partitions[partition]
-        ask_around(server, where, list(backups_of_site(server)))
+        ask_around(server, where, list(names_of(server, dead)))
 
-    def primaries(server: Server) -> None:
-        where = server.state.partitions[partition]
-        ask_around(server, where, list(other_primaries(server, dead)))
-
-    for ask in (backups, primaries):
-        act(node, ask)
+    for names_of in (backups, other_primaries):
+        act(node, partial(ask, names_of=names_of))
         estate.settle()
 
 
@@ -212,6 +208,24 @@ def test_a_psc_takes_over_the_enterprise_and_all_follow() -> None:
     estate.run(2600.0)
     assert estate.are_equal()
     assert "lost" not in str(pec.directory.read("ConnectedNetwork", equals("name", "lost"), None))
+
+
+def test_what_only_a_backup_of_the_dead_pec_has_heard_is_not_lost() -> None:
+    estate = estate_of_six()
+    pec, heir = estate["PEC0"], estate["PSC1"]
+    estate.lose = lambda sender, send: sender == "PEC0" and send.machine != "BSC02"
+    site = pec.add("Site", name="news", primary_site_controller="")
+    estate.run(15.0)
+    estate.off.add("PEC0")
+    estate.lose = lambda _sender, _send: False
+    with heir.engine.turn() as server:
+        assert list(backups(server, "pec0")) == ["BSC01", "BSC02"]
+        assert list(backups(server, "nobody")) == []
+    with estate["BSC21"].engine.turn() as server:  # its own site too, and not itself
+        assert list(backups(server, "PEC0")) == ["BSC01", "BSC02"]
+    gather(estate, heir, ENTERPRISE, "PEC0")
+    act(heir, take_over_enterprise)
+    assert heir.get("Site", site) is not None
 
 
 def test_a_backup_of_the_pec_takes_over_both() -> None:
@@ -416,6 +430,34 @@ def test_a_pec_that_dies_before_all_have_heard_of_its_successor_is_not_waited_fo
     assert owners(estate)["PSC2"] == {"enterprise", "2"}
     with psc.engine.turn() as server:
         assert server.source_of(server.enterprise) == "PSC2"
+
+
+def test_a_full_synchronisation_goes_on_with_the_one_who_decides_by_now() -> None:
+    """The former PEC came back, told of the new era, and was gone again."""
+    estate = estate_of_six()
+    psc, heir = estate["PSC2"], estate["PSC1"]
+    estate.off.add("PEC0")
+    estate.lose = lambda _sender, send: send.machine == "PSC2"
+    act(heir, take_over_enterprise)
+    with psc.engine.turn() as server:
+        partition = server.enterprise
+        partition.purge_state, partition.last = PurgeState.SYNC0, 0
+        partition.window, partition.purged = MAX_SEQ_NUMBER, heir.partition(ENTERPRISE).purged
+        server.numbers.reset(ENTERPRISE, MAX_SEQ_NUMBER)
+    last = heir.partition(ENTERPRISE).last
+    said = hello("PSC1", ENTERPRISE, last, heir.partition(ENTERPRISE).purged)
+    psc.tell(said, "PSC1")
+    assert psc.partition(ENTERPRISE).purge_state is PurgeState.SYNC0  # who was asked may answer
+    estate.lose = lambda _sender, _send: False
+    with psc.engine.turn() as server:
+        server.enterprise.unanswered = 2
+    psc.tell(said, "PSC1")
+    assert psc.partition(ENTERPRISE).purge_state is PurgeState.STARTSYNC0
+    psc.carry(psc.engine.run_due())
+    estate.run(60.0)
+    assert psc.partition(ENTERPRISE).purge_state is PurgeState.NORMAL
+    assert psc.partition(ENTERPRISE).authority_name == "PSC1"
+    assert psc.partition(ENTERPRISE).last == heir.partition(ENTERPRISE).last
 
 
 def test_who_has_more_is_not_asked_while_the_authority_may_still_answer() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from falconmq.cli import app as cli
-from falconmq.directory.replication import taking_over
+from falconmq.directory.replication import eras, taking_over
 from falconmq.directory.replication.eras import era_of
 from falconmq.directory.replication.server import AskedAround, Server
 from falconmq.directory.replication.state import Partition, PurgeState
@@ -134,7 +134,7 @@ async def check_half_copy(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> 
         site.purge_state, site.last = PurgeState.SYNC0, 1
         server.numbers.reset(PARIS, MAX_SEQ_NUMBER)
     with monkeypatch.context() as patched:
-        patched.setattr(taking_over, "fetch_whole", lambda *_: None)
+        patched.setattr(eras, "fetch_whole", lambda *_: None)
         patched.setattr(gathering, "_ANSWER_SECONDS", 0.5)
         with pytest.raises(DirectoryError, match="does not have all of it"):
             await take_over(servers, "PSC1", "BSC11")

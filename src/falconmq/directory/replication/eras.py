@@ -14,7 +14,11 @@ from typing import Final
 
 from falconmq.directory.replication.checks import Speaker
 from falconmq.directory.replication.properties import OBJECT_TABLES
-from falconmq.directory.replication.requesting import begin_full_sync, send_change_propagation
+from falconmq.directory.replication.requesting import (
+    begin_full_sync,
+    believe_instead,
+    send_change_propagation,
+)
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition
 from falconmq.wire.property_ids import ObjectType
@@ -93,6 +97,18 @@ def hear_of_era(
         server.has_successor = True
     begin_full_sync(server, partition, element.purged_seq_number)
     return True
+
+
+def fetch_whole(
+    server: Server, partition: Partition, machine: str, *, is_presumed: bool = False
+) -> None:
+    """Fetch a partition anew from another server: who began to tell it as a whole is gone.
+
+    From its beginning: two copies are not equally far, and half of each is none. In the era that is
+    known here: an older copy is none either. `is_presumed`: see `requesting.ask_instead`.
+    """
+    believe_instead(server, partition, machine, is_presumed=is_presumed)
+    begin_full_sync(server, partition, first_of_era(known_era(partition)))
 
 
 def _is_of_site(server: Server, name: str, partition: Partition) -> bool:

@@ -16,6 +16,7 @@ from falconmq.directory.replication.checks import Speaker, may_tell
 from falconmq.directory.replication.eras import (
     answer_old_era,
     era_of,
+    fetch_whole,
     hear_of_era,
     is_later,
     known_era,
@@ -198,8 +199,11 @@ def _ask_about(
     if is_normal and partition.window != MAX_SEQ_NUMBER:
         partition.window = MAX_SEQ_NUMBER
         send_sync_request(server, partition)
-    elif is_normal and partition.unanswered >= UNANSWERED_MAX and not server.is_bsc:
-        ask_instead(server, partition, speaker.name, is_presumed=True)  # the one before told nobody
+    elif partition.unanswered >= UNANSWERED_MAX and not server.is_bsc:  # who decided told nobody
+        if is_normal:
+            ask_instead(server, partition, speaker.name, is_presumed=True)
+        elif partition.purge_state is PurgeState.SYNC0:
+            fetch_whole(server, partition, speaker.name, is_presumed=True)
 
 
 def _follow_directory(

@@ -59,7 +59,7 @@ def ask_instead(
     `is_presumed`: nobody said that it is dead. When it speaks, it is asked again.
     """
     believe_instead(server, partition, machine, is_presumed=is_presumed)
-    partition.window, partition.unanswered = MAX_SEQ_NUMBER, 0
+    partition.window = MAX_SEQ_NUMBER
     send_sync_request(server, partition)
 
 
@@ -71,6 +71,7 @@ def believe_instead(
     asked.source = ""
     asked.instead_of, asked.source = server.source_of(partition), machine
     asked.is_presumed = is_presumed
+    partition.unanswered = 0
 
 
 def ask_again(server: Server, machine: str) -> None:

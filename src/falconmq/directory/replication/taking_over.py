@@ -14,9 +14,8 @@ from typing import Final
 
 from falconmq.directory.replication.deciding import decide_pec, decide_write
 from falconmq.directory.replication.effects import Profile
-from falconmq.directory.replication.eras import begin_era, first_of_era, known_era
+from falconmq.directory.replication.eras import begin_era
 from falconmq.directory.replication.properties import OBJECT_TABLES
-from falconmq.directory.replication.requesting import begin_full_sync, believe_instead
 from falconmq.directory.replication.roles import (
     MACHINES,
     SERVER_TYPES,
@@ -58,25 +57,20 @@ def ask_around(server: Server, partition: Partition, machines: Iterable[str]) ->
         server.send(machine, request, Profile.WATCHED)
 
 
-def fetch_whole(server: Server, partition: Partition, machine: str) -> None:
-    """Fetch a partition anew from another copy: who began to tell it as a whole is gone.
+def backups(server: Server, dead: str) -> Iterator[str]:
+    """The backups of a dead server, and those of the own site.
 
-    From its beginning: two copies are not equally far, and half of each is none.
+    They hear first what a server decides, and have the queues that a site keeps to itself.
     """
-    believe_instead(server, partition, machine)
-    begin_full_sync(server, partition, first_of_era(known_era(partition)))
-
-
-def backups_of_site(server: Server) -> Iterator[str]:
-    """The other backups of the own site: they have all of its queues."""
-    site = server.site
-    if site is None:
-        return
-    for row in server.objects.by_index(MACHINES, "site_identifiers", site.partition_id):
-        name = str(row["computer_name"])
-        is_backup = row["server_type"] == DirectoryServerType.BACKUP_SITE_CONTROLLER
-        if is_backup and not server.is_me(name):
-            yield name
+    row = machine_named(server, dead)
+    told = row["site_identifiers"] if row is not None else []
+    assert isinstance(told, list)
+    for site in dict.fromkeys([*told[:1], server.identity.site]):
+        for machine in server.objects.by_index(MACHINES, "site_identifiers", site):
+            name = str(machine["computer_name"])
+            is_backup = machine["server_type"] == DirectoryServerType.BACKUP_SITE_CONTROLLER
+            if is_backup and not server.is_me(name) and name.lower() != dead.lower():
+                yield name
 
 
 def other_primaries(server: Server, dead: str) -> Iterator[str]:

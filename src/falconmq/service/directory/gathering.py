@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
-from falconmq.directory.replication import taking_over
+from falconmq.directory.replication import eras, taking_over
 from falconmq.directory.replication.engine import ReplicationEngine
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import PurgeState
@@ -23,15 +23,15 @@ async def gather(
     engine: ReplicationEngine, partition: UUID, dead: str
 ) -> tuple[list[str], list[str]]:
     """Ask all that have a copy; who was asked, and who did not answer."""
-
-    def primaries(server: Server) -> Iterable[str]:
-        return taking_over.other_primaries(server, dead)
-
-    await _be_whole(engine, partition, dead, (taking_over.backups_of_site, primaries))
+    groups: list[Names] = [
+        lambda server: taking_over.backups(server, dead),
+        lambda server: taking_over.other_primaries(server, dead),
+    ]
+    await _be_whole(engine, partition, groups)
     asked: list[str] = []
     silent: list[str] = []
-    for names_of in (taking_over.backups_of_site, primaries):
-        found, missing = await _ask(engine, partition, dead, names_of)
+    for names_of in groups:
+        found, missing = await _ask(engine, partition, names_of)
         asked += found
         silent += missing
     return asked, silent
@@ -48,14 +48,14 @@ async def until(look: Callable[[], None], is_enough: Callable[[], bool]) -> None
 
 
 async def _ask(
-    engine: ReplicationEngine, partition: UUID, dead: str, names_of: Names
+    engine: ReplicationEngine, partition: UUID, names_of: Names
 ) -> tuple[list[str], list[str]]:
     """Ask some of those that have a copy, and wait for them."""
     names: list[str] = []
     silent: list[str] = []
 
     def ask(server: Server) -> None:
-        names[:] = _without(dead, names_of(server))
+        names[:] = names_of(server)
         taking_over.ask_around(server, server.state.partitions[partition], silent or names)
 
     def waiting(server: Server) -> None:
@@ -71,9 +71,7 @@ async def _ask(
     return names, silent
 
 
-async def _be_whole(
-    engine: ReplicationEngine, partition: UUID, dead: str, names_of: Iterable[Names]
-) -> None:
+async def _be_whole(engine: ReplicationEngine, partition: UUID, groups: Iterable[Names]) -> None:
     """If the dead server was telling everything anew, let somebody else do that."""
     copy = _Copy(engine, partition)
     await asyncio.to_thread(copy.look)
@@ -82,7 +80,7 @@ async def _be_whole(
     names: list[str] = []
 
     def look(server: Server) -> None:
-        names[:] = [name for those in names_of for name in _without(dead, those(server))]
+        names[:] = [name for names_of in groups for name in names_of(server)]
 
     await asyncio.to_thread(engine.command, look)
     for name in names:
@@ -120,12 +118,8 @@ class _Copy:
 
     def fetch_from(self, name: str) -> None:
         def fetch(server: Server) -> None:
-            taking_over.fetch_whole(server, server.state.partitions[self._partition], name)
+            eras.fetch_whole(server, server.state.partitions[self._partition], name)
 
         self._engine.command(fetch)
         self.look()
         self.is_stuck = False
-
-
-def _without(dead: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.lower() != dead.lower()]

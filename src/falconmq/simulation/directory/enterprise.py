@@ -57,7 +57,7 @@ class Enterprise:
         self.controllers: dict[UUID, str] = {}  # the PSC of each site
         self.site_names: dict[UUID, str] = {}
         self.pec_name = ""
-        self.returned: list[DirectoryServer] = []  # from the dead; it may not know who decides now
+        self._returned: list[DirectoryServer] = []  # from the dead; it may not know who decides now
         self._made = 0
         self._machines: dict[str, object] = {}  # the sites of each, by its name in small letters
 
@@ -198,6 +198,7 @@ class Enterprise:
         if waiting is not None:
             world.counts["change sent on"] += 1
             change.ended = world.now + FORWARDED_SECONDS
+            self._doubt(change)  # who decides may hear that it should not before its answer is here
             waiting.add_done_callback(lambda write: self._answered(at, name, change, write))
         elif result is DirectoryResult.SUCCESS:
             self._acknowledge(change)
@@ -240,11 +241,19 @@ class Enterprise:
         elif status not in (MqStatus.MQDS_NO_RSP_FROM_OWNER, MqStatus.MQDS_OWNER_NOT_REACHED):
             change.outcome, change.ended = Outcome.REFUSED, self.world.now
 
+    def came_back(self, server: DirectoryServer) -> None:
+        """From the dead: it decides until it hears that it should not, also what is on its way."""
+        self._returned.append(server)
+        self.ledger.forgive_unanswered(self.world.now)
+
     def _acknowledge(self, change: Change) -> None:
-        """Somebody says that it is done; who is back from the dead may not be the one to say so."""
-        if any(self._pretends(server) for server in self.returned):
-            change.forgive()
+        self._doubt(change)
         change.acknowledge()
+
+    def _doubt(self, change: Change) -> None:
+        """Who is back from the dead may not be the one to say that something is done."""
+        if any(self._pretends(server) for server in self._returned):
+            change.forgive()
 
     def _pretends(self, server: DirectoryServer) -> bool:
         status = server.status()

@@ -14,6 +14,7 @@ from falconmq.simulation.directory.losses import Losses
 from falconmq.simulation.directory.operator import Operator
 from falconmq.simulation.directory.server import DirectoryServer
 
+_EARLY: Final = 0.2  # worlds in which a site is made, and soon after the PEC is gone
 _JUMPS: Final = (-3.0, 2.0, -60.0, 45.0, -7200.0, 3600.0, 86_400.0)
 
 
@@ -64,6 +65,11 @@ class FaultPlan:
         world = self.enterprise.world
         random = Random(f"{world.seed}/losses")  # noqa: S311
         losses = Losses(self.enterprise, self.operator)
+        if random.random() < _EARLY:
+            begin = world.now + random.uniform(0.0, self.seconds * 0.8)
+            world.at(begin, self.operator.add_site)
+            for seconds in random.sample(range(1, 60), 5):  # as soon as the operator has time
+                world.at(begin + seconds, losses.lose_pec)
         for _ in range(random.choice((0, 1, 3))):
             loss = random.choice((losses.lose_psc, losses.lose_pec))
             world.at(world.now + random.uniform(0.0, self.seconds * 0.9), loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from falconmq.directory.replication import taking_over
+from falconmq.directory.replication import eras, taking_over
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.errors import FalconMQError
@@ -28,15 +28,30 @@ class Gathering:
         names = self._enterprise.controllers.values()
         return [self._enterprise.servers[name] for name in names if name != dead.name]
 
-    def gather(
-        self, heir: DirectoryServer, partition: UUID, others: Iterable[DirectoryServer]
+    def backups(self, dead: DirectoryServer, heir: DirectoryServer) -> list[DirectoryServer]:
+        """Those of the dead server, and those of the heir's own site."""
+        sites = dict.fromkeys([dead.site, heir.site])
+        return [bsc for site in sites for bsc in self._enterprise.bscs(site) if bsc is not dead]
+
+    def gather(self, heir: DirectoryServer, partition: UUID, dead: DirectoryServer) -> bool:
+        """Let an heir ask the backups first, and then the PSCs."""
+        return self._gather(heir, partition, dead, self.backups(dead, heir)) and self._gather(
+            heir, partition, dead, self.pscs(dead)
+        )
+
+    def _gather(
+        self,
+        heir: DirectoryServer,
+        partition: UUID,
+        dead: DirectoryServer,
+        others: Iterable[DirectoryServer],
     ) -> bool:
         """Let an heir ask, until it has what everybody has; not what it cannot be told any more."""
         known = heir.partition(partition)
         if known is None:
             return False
         if known.state != "NORMAL":
-            self._fetch_whole(heir, partition)
+            self._fetch_whole(heir, partition, dead)
             return False
         further = []
         for other in others:
@@ -47,14 +62,16 @@ class Gathering:
                     self._world.counts["heir too far behind"] += 1
                     return True
         names = [other.name for other in further]
-        if names:
-            act(
-                heir,
-                lambda server: taking_over.ask_around(
-                    server, server.state.partitions[partition], names
-                ),
-            )
-        return not names
+        silent: list[str] = []
+
+        def ask(server: Server) -> None:
+            # Who has counted over what is not for it has a greater number, and nothing to tell.
+            asked = server.asked_around.get(partition)
+            answered = set() if asked is None else asked.answered
+            silent[:] = [name for name in names if name.lower() not in answered]
+            taking_over.ask_around(server, server.state.partitions[partition], silent)
+
+        return not names or (act(heir, ask) and not silent)
 
     def knows_sites(self, heir: DirectoryServer, dead: DirectoryServer) -> bool:
         """The one server that has heard of a new site may be away: then the operator waits.
@@ -64,10 +81,20 @@ class Gathering:
         if all(heir.partition(site) is not None for site in self._enterprise.controllers):
             return True
         others = self.pscs(dead)
-        has_all = self.gather(heir, ENTERPRISE_PARTITION, others)
+        has_all = self.gather(heir, ENTERPRISE_PARTITION, dead)
         return has_all and all(other.is_up for other in others)
 
-    def _fetch_whole(self, heir: DirectoryServer, partition: UUID) -> None:
+    def knows_roles(self, server: DirectoryServer) -> bool:
+        """Whether a server knows who decides about what, of all sites that it knows."""
+        status, controllers = server.status(), self._enterprise.controllers
+        if status is None or not _is_whole(server, ENTERPRISE_PARTITION):
+            return False
+        return all(
+            controllers.get(each.partition_id, each.authority) == each.authority
+            for each in status.partitions
+        )
+
+    def _fetch_whole(self, heir: DirectoryServer, partition: UUID, dead: DirectoryServer) -> None:
         """The dead server was telling an heir everything anew: somebody else has to."""
         known = heir.partition(partition)
         if known is None or known.state != "SYNC0":
@@ -76,9 +103,7 @@ class Gathering:
         teller = self._tellers.get(key)
         if teller is not None and _is_whole(teller, partition):
             return  # it is on the way
-        enterprise = self._enterprise
-        pscs = [enterprise.servers[name] for name in enterprise.controllers.values()]
-        for others in (enterprise.bscs(heir.site), pscs):
+        for others in (self.backups(dead, heir), self.pscs(dead)):
             whole = [other for other in others if other is not heir and _is_whole(other, partition)]
             if whole:
                 self._tell_whole(heir, partition, furthest(whole, partition))
@@ -86,7 +111,7 @@ class Gathering:
 
     def _tell_whole(self, heir: DirectoryServer, partition: UUID, teller: DirectoryServer) -> None:
         def fetch(server: Server) -> None:
-            taking_over.fetch_whole(server, server.state.partitions[partition], teller.name)
+            eras.fetch_whole(server, server.state.partitions[partition], teller.name)
 
         if act(heir, fetch):
             self._tellers[heir.name, heir.life, partition] = teller

@@ -74,6 +74,13 @@ class Ledger:
         for change in self.names.get(name, ()):
             change.forgive()
 
+    def forgive_unanswered(self, now: float) -> None:
+        """What is on its way may be lost."""
+        for changes in self.names.values():
+            for change in changes:
+                if change.outcome is Outcome.UNKNOWN and change.ended > now:
+                    change.forgive()
+
     @property
     def acknowledged(self) -> int:
         changes = (each for known in self.names.values() for each in known)

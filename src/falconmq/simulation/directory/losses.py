@@ -71,8 +71,10 @@ class Losses:
             steps = self._taking_both(site, dead, heir)
             self._had_one.add(site)
         elif others:
-            heir = furthest(others, ENTERPRISE_PARTITION)
-            steps = self._taking_enterprise(dead, heir)
+            hasty = [psc for psc in others if self._gathering.knows_roles(psc)]
+            is_hasty = bool(hasty) and self._world.chance(0.3)
+            heir = random.choice(hasty) if is_hasty else furthest(others, ENTERPRISE_PARTITION)
+            steps = self._taking_enterprise(dead, heir, is_hasty=is_hasty)
         else:
             return
         self._had_one.add(ENTERPRISE_PARTITION)
@@ -100,17 +102,21 @@ class Losses:
         self, site: UUID, dead: DirectoryServer, heir: DirectoryServer
     ) -> Iterator[Step]:
         enterprise = self._enterprise
-        yield lambda: self._gathering.gather(heir, site, enterprise.bscs(site))
-        yield lambda: self._gathering.gather(heir, site, self._gathering.pscs(dead))
+        yield lambda: self._gathering.gather(heir, site, dead)
         yield lambda: self._claim(heir, site)
         yield lambda: self._take(heir, dead, [site], taking_over.take_over_site)
         enterprise.controllers[site] = heir.name
         heir.role = Role.PSC
         yield from self._end_of(dead, Role.BSC, heir)
 
-    def _taking_enterprise(self, dead: DirectoryServer, heir: DirectoryServer) -> Iterator[Step]:
-        yield lambda: self._gathering.gather(heir, ENTERPRISE_PARTITION, self._gathering.pscs(dead))
-        yield lambda: self._gathering.knows_sites(heir, dead)
+    def _taking_enterprise(
+        self, dead: DirectoryServer, heir: DirectoryServer, *, is_hasty: bool
+    ) -> Iterator[Step]:
+        """`is_hasty`: with what it has, whatever others have heard."""
+        self._world.counts["hasty take-over"] += is_hasty
+        if not is_hasty or not self._gathering.knows_roles(heir):
+            yield lambda: self._gathering.gather(heir, ENTERPRISE_PARTITION, dead)
+            yield lambda: self._gathering.knows_sites(heir, dead)
         take = taking_over.take_over_enterprise
         yield lambda: self._take(heir, dead, [ENTERPRISE_PARTITION], take)
         self._has_new_pec(heir)
@@ -123,8 +129,7 @@ class Losses:
     ) -> Iterator[Step]:
         enterprise, both = self._enterprise, [ENTERPRISE_PARTITION, site]
         for partition in both:
-            yield partial(self._gathering.gather, heir, partition, enterprise.bscs(site))
-            yield partial(self._gathering.gather, heir, partition, self._gathering.pscs(dead))
+            yield partial(self._gathering.gather, heir, partition, dead)
         yield lambda: self._gathering.knows_sites(heir, dead)
         yield lambda: self._take(heir, dead, both, taking_over.take_over_both)
         enterprise.name_controller(site, heir)
@@ -156,7 +161,7 @@ class Losses:
         until = self._world.now + self._world.random.choice((1.0, 60.0, 500.0))
         yield lambda: self._world.now >= until
         self._world.counts["back from the dead"] += 1
-        self._enterprise.returned.append(dead)
+        self._enterprise.came_back(dead)
         if self._world.chance(0.3):
             self._configure(dead, role)
         dead.is_kept_down = False
