@@ -460,6 +460,45 @@ def test_a_full_synchronisation_goes_on_with_the_one_who_decides_by_now() -> Non
     assert psc.partition(ENTERPRISE).last == heir.partition(ENTERPRISE).last
 
 
+def test_who_only_tells_what_it_knows_is_not_taken_for_the_one_who_decides() -> None:
+    estate = estate_of_six()
+    heir, psc = estate["BSC21"], estate["PSC2"]
+    act(heir, lambda server: ask_instead(server, server.enterprise, "PEC0"))
+    last = heir.partition(ENTERPRISE).last
+    heir.tell(hello("PEC0", ENTERPRISE, last + 7, 0), "PEC0")
+    assert heir.partition(ENTERPRISE).told_last == last + 7
+    assert heir.engine.status().psc_name == "PSC2"
+    with psc.engine.turn() as server:
+        site = server.state.partitions[SITES[0]]
+        site.window = 0
+        ask_around(server, site, ["PSC1"])
+    psc.tell(hello("PSC1", SITES[0], psc.partition(SITES[0]).last + 7, 0), "PSC1")
+    assert psc.partition(SITES[0]).authority_name == "PEC0"
+    psc.tell(hello("PEC0", SITES[0], psc.partition(SITES[0]).last + 9, 0), "PEC0")
+    assert psc.partition(SITES[0]).authority_name == "PEC0"
+
+
+def test_a_psc_that_has_missed_the_new_pec_hears_of_it_though_another_one_is_named() -> None:
+    """It speaks to the dead PEC alone, and that has a new name."""
+    estate = estate_of_six()
+    heir, psc = estate["BSC01"], estate["PSC2"]
+    estate.off |= {"PEC0", "PSC1"}
+    estate.lose = lambda _sender, send: send.machine == "PSC2"
+    act(heir, take_over_both)
+    estate.run(15.0)
+    heir.write("Site", SITES[2], primary_site_controller="BSC21")
+    estate.run(30.0)
+    assert "BSC21" in heir.neighbours
+    assert psc.partition(ENTERPRISE).authority_name == "PEC0"
+    estate.lose = lambda _sender, _send: False
+    estate.run(3000.0)
+    assert owners(estate)["BSC21"] == {"2"}
+    # and not for ever
+    heir.sent.clear()
+    estate.run(3000.0)
+    assert "PSC2" not in {send.machine for send in heir.sent}
+
+
 def test_who_has_more_is_not_asked_while_the_authority_may_still_answer() -> None:
     estate = estate_of_six()
     psc = estate["PSC2"]

@@ -178,9 +178,10 @@ def _hear(
     partition.allowed_purge = max(partition.allowed_purge, element.purged_seq_number)  # -06
     if last <= partition.last or last < partition.window:  # -07, -08
         return
-    if server.is_bsc:
+    is_authority = not server.is_asked_instead(partition, speaker.name)
+    if is_authority and server.is_bsc:
         server.my_psc_name = machine_name  # -10
-    else:
+    elif is_authority:
         partition.authority_name = machine_name  # -09
     partition.window = increment(last)  # -11
     send_sync_request(server, partition)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from falconmq.directory.replication.effects import Profile
+from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.server import AskedAround, Server
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import Neighbour, Partition, PurgeState
 from falconmq.directory.replication.timers import TimerKind
+from falconmq.manager.states import DirectoryServerType
 from falconmq.wire.directory_change import DirectoryChange
+from falconmq.wire.property_ids import ObjectType
 from falconmq.wire.replication_messages import (
     SCOPE_ENTERPRISE,
     SCOPE_NONE,
@@ -20,6 +24,8 @@ from falconmq.wire.replication_messages import (
 )
 from falconmq.wire.seq_number_header import PartitionSeqNumbers, SeqNumberHeader
 from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, MIN_SEQ_NUMBER
+
+_MACHINES: Final = OBJECT_TABLES[ObjectType.MQDS_MACHINE]
 
 
 def send_sync_request(server: Server, partition: Partition) -> None:
@@ -124,6 +130,7 @@ def send_change_propagation(server: Server, neighbour: Neighbour) -> None:
         partitions = list(_hello(server, neighbour))
         if partitions:
             hello, neighbour.last_hello = SeqNumberHeader(server.name, partitions), now
+            server.told_apart.update(_unaware(server, neighbour))
     changes, neighbour.available = neighbour.available, []  # RP-3.3.7.2-11
     parts = list(_parts(server, changes))
     if not parts and hello.partition_seq_numbers:
@@ -148,6 +155,22 @@ def tell_apart(server: Server) -> None:
             server.site_bytes, [], SeqNumberHeader(server.name, numbers)
         )
         server.send(machine, message, Profile.QUIET)
+
+
+def _unaware(server: Server, neighbour: Neighbour) -> Iterator[str]:
+    """Who is the PSC of a neighbour's site by its own word, though the PEC has named another one.
+
+    It hands over when it hears of that; but it may be asking a PEC that is dead. So it is told
+    until it has.
+    """
+    if neighbour.is_bsc or not server.owns(server.enterprise):
+        return
+    rows = server.objects.by_index(_MACHINES, "site_identifiers", neighbour.partition_id)
+    types = {str(row["computer_name"]): row["server_type"] for row in rows}
+    if types.get(neighbour.machine_name) == DirectoryServerType.BACKUP_SITE_CONTROLLER:
+        for name, server_type in types.items():
+            if server_type == DirectoryServerType.PRIMARY_SITE_CONTROLLER:
+                yield name
 
 
 def _hello(server: Server, neighbour: Neighbour) -> Iterator[PartitionSeqNumbers]:

@@ -132,11 +132,21 @@ class Server:
 
     def source_of(self, partition: Partition) -> str:
         """Whom to ask about a partition (RP-3.3.7.3-08, -09)."""
-        usual = self.my_psc_name if self.is_bsc else partition.authority_name
+        usual = self._usual_source(partition)
         asked = self.asked_around.get(partition.partition_id)
         if asked is not None and asked.source and asked.instead_of == usual:
             return asked.source
         return usual
+
+    def _usual_source(self, partition: Partition) -> str:
+        return self.my_psc_name if self.is_bsc else partition.authority_name
+
+    def is_asked_instead(self, partition: Partition, name: str) -> bool:
+        """Whether a server is believed only because somebody else is dead."""
+        asked = self.asked_around.get(partition.partition_id)
+        if asked is None or name.lower() == self._usual_source(partition).lower():
+            return False
+        return asked.has(name) or asked.source.lower() == name.lower()
 
     def forget_turn(self) -> None:
         """What was heard in this turn is settled, or did not happen."""
