@@ -22,13 +22,13 @@ TRIED_FIRST = {
     "apply old changes again": 2,
     "do not hear that deletions are forgotten": 2,
     "find no neighbours in a new role": 2,
-    "forget a full synchronisation at a restart": 3,
+    "forget a full synchronisation at a restart": 318,
     "keep what a full synchronisation did not name": 3,
     "lose the pending changes at a restart": 3,
     "purge too early": 2,
     "begin before the old one has ended": 2,
-    "answer for more than a copy has": 50,
-    "obey a request that comes again": 215,
+    "answer for more than a copy has": 111,
+    "obey a request that comes again": 312,
     "write the sequence number in a later commit": 10,
 }
 
