@@ -10,6 +10,7 @@ import pytest
 from falconmq.directory.replication.deciding import read_next_sequence_number
 from falconmq.directory.replication.effects import Profile, Send
 from falconmq.directory.replication.properties import Properties
+from falconmq.directory.replication.settings import ReplicationSettings
 from falconmq.directory.replication.status import fingerprints
 from falconmq.directory.replication.writes import PendingWrite, RequestedChange
 from falconmq.errors import MqStatus
@@ -23,7 +24,11 @@ from falconmq.wire.directory_change import (
     UPDATE,
     DirectoryChange,
 )
-from falconmq.wire.replication_messages import ChangeReplyMessage, ChangeRequestMessage
+from falconmq.wire.replication_messages import (
+    ChangeReplyMessage,
+    ChangeRequestMessage,
+    SyncRequestMessage,
+)
 from tests.directory.replication.estates import (
     ENTERPRISE,
     SITES,
@@ -415,6 +420,28 @@ def test_a_store_that_fails_once_is_no_end(estate: Estate) -> None:
     assert psc2.engine.counters["dropped.store_failed"] == 1
     estate["PEC0"].add("ConnectedNetwork", name="two")
     estate.run(1300.0)
+    assert estate.are_equal()
+
+
+def test_who_cannot_write_asks_now_and_then_and_not_in_circles() -> None:
+    estate = estate_of_six(ReplicationSettings(message_changes_max=1))
+    pec, psc = estate["PEC0"], estate["PSC2"]
+    estate.off.add("PSC2")
+    for number in range(5):
+        pec.add("ConnectedNetwork", name=f"net{number}")
+    estate.run(15.0)
+    estate.off.clear()
+    psc.store.is_full = True
+    psc.sent.clear()
+    psc.carry(psc.engine.receive(hello(pec.partition(ENTERPRISE).last), queue_manager("PEC0")))
+    estate.run(60.0)
+    failed = psc.engine.counters["dropped.store_failed"]
+    assert 3 <= failed <= 60 / 5 * 2
+    assert psc.engine.counters["dropped.after_store_failed"] > failed
+    asked_for = [each for each in psc.sent if isinstance(each.message, SyncRequestMessage)]
+    assert len(asked_for) <= 60 / 5 * 2 * 4  # every partition, each time
+    psc.store.is_full = False
+    estate.run(30.0)
     assert estate.are_equal()
 
 

@@ -62,6 +62,7 @@ from falconmq.wire.replication_messages import (
     SyncRequestMessage,
 )
 
+_TOLD: Final = (ChangePropagationMessage, SyncReplyMessage, AlreadyPurgedMessage)
 _log: Final = logging.getLogger("falconmq.directory")
 
 
@@ -81,6 +82,7 @@ class ReplicationEngine:
         self._directory = directory
         self._outbox: deque[Send] = deque()
         self._next_due: float | None = None
+        self._deaf_until = 0.0  # by the monotonic clock
         with directory.changing() as writer:
             numbers = NumberBook(writer.workspace)
             state = ReplicationState.load(writer.workspace)
@@ -114,11 +116,15 @@ class ReplicationEngine:
 
     def receive(self, message: ReplicationMessage, sender: UUID | None) -> list[Send]:
         """Take a message; `sender` is the queue manager whose signature was verified, or None."""
+        if isinstance(message, _TOLD) and self._server.clock.monotonic() < self._deaf_until:
+            self._server.drop("after_store_failed")
+            return self.take_effects()
         try:
             with self.turn() as server:
                 _dispatch(server, message, sender)
         except FalconMQError as error:
             self._failed(error)
+            self._rest()
         return self.take_effects()
 
     def change_request_nacked(self, message: ChangeRequestMessage) -> list[Send]:
@@ -217,6 +223,18 @@ class ReplicationEngine:
         take_configured_role(server)
         starting.resume(server)
         self._next_due = server.timers.next_due()
+
+    def _rest(self) -> None:
+        """Hear nothing new for a while, then ask for it: the store may be full.
+
+        Otherwise part after part of an answer would be lost, and each be asked for at once.
+        """
+        with self.turn() as server:
+            seconds = server.settings.reset_retry_seconds
+            self._deaf_until = server.clock.monotonic() + seconds
+            for partition in server.state.partitions.values():
+                if not server.owns(partition):
+                    server.arm(TimerKind.SYNC_RESEND, partition.partition_id, seconds)
 
     def _failed(self, error: FalconMQError) -> None:
         self._server.drop("store_failed")
