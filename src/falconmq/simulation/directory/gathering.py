@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
+from falconmq.directory import tables
 from falconmq.directory.replication import eras, taking_over
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
@@ -85,14 +86,17 @@ class Gathering:
         return has_all and all(other.is_up for other in others)
 
     def knows_roles(self, server: DirectoryServer) -> bool:
-        """Whether a server knows who decides about what, of all sites that it knows."""
-        status, controllers = server.status(), self._enterprise.controllers
-        if status is None or not _is_whole(server, ENTERPRISE_PARTITION):
+        """Whether its directory names who decides, for all sites that it knows.
+
+        Otherwise the naming is lost with the PEC, and roles go back to whom the directory names.
+        """
+        if not _is_whole(server, ENTERPRISE_PARTITION):
             return False
-        return all(
-            controllers.get(each.partition_id, each.authority) == each.authority
-            for each in status.partitions
-        )
+        for site, controller in self._enterprise.controllers.items():
+            row = self._enterprise.find(server, (tables.SITE, self._enterprise.site_names[site]))
+            if row is not None and row["primary_site_controller"] != controller:
+                return False
+        return True
 
     def _fetch_whole(self, heir: DirectoryServer, partition: UUID, dead: DirectoryServer) -> None:
         """The dead server was telling an heir everything anew: somebody else has to."""
