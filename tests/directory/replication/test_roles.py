@@ -256,3 +256,28 @@ def test_a_psc_that_fetches_the_enterprise_anew_hands_over_when_it_has_it() -> N
     estate.run(2600.0)
     assert owners(estate)["BSC21"] == {"2"}
     assert estate.are_equal()
+
+
+def test_a_former_pec_asks_for_what_it_missed_before_it_heard_its_successor_say_hello() -> None:
+    """Named again meanwhile: it has to have everything before it decides."""
+    estate = estate_of_six()
+    estate.restart("PEC0")
+    estate.run(15.0)
+    pec, successor = estate["PEC0"], estate["PSC1"]
+    name_pec(pec, "PSC1")
+    pec.carry(pec.engine.take_effects())
+    estate.lose = lambda sender, send: sender == "PSC1" and send.machine == "PEC0"
+    estate.run(15.0)
+    assert owners(estate)["PSC1"] == {"enterprise", "1"}
+    successor.add("ConnectedNetwork", name="missed")
+    estate.run(15.0)
+    with successor.engine.turn() as server:  # the hello was said, and lost with the change
+        (neighbour,) = [each for each in server.state.pscs if each.machine_name == "PEC0"]
+        assert neighbour.last_hello is not None
+    estate.lose = lambda _sender, _send: False
+    name_pec(successor, "PEC0")
+    successor.carry(successor.engine.take_effects())
+    estate.run(60.0)
+    assert owners(estate)["PEC0"] == {"enterprise", "0"}
+    estate.run(1300.0)
+    assert estate.are_equal()

@@ -86,6 +86,8 @@ def enterprise_changed(server: Server, pec_name: object) -> bool:
     partition = server.enterprise
     if not isinstance(pec_name, str) or not pec_name or pec_name == partition.authority_name:
         return False
+    if server.owns(partition):
+        partition.window = MIN_SEQ_NUMBER  # from now on something can be missing, and is asked for
     partition.authority_name = pec_name
     return True
 
