@@ -18,6 +18,7 @@ from falconmq.directory.base import DirectoryRefusedError, already_exists, not_f
 from falconmq.directory.object_reader import ObjectReader
 from falconmq.directory.records import (
     INDEX,
+    INDEXED,
     OBJECTS,
     PLACES,
     digest,
@@ -109,7 +110,7 @@ class ObjectWriter(ObjectReader):
         self._take_out_of_index(table, row)
         place = row.get("full_path")
         if isinstance(place, str) and self.key_at(place) == key:
-            self.workspace.delete(PLACES, digest("full_path", place))
+            self._leave_place(table, row, place)
 
     def place(self, table: ObjectTable, row: dict[str, object]) -> None:
         """Give a copied object the place that it has where it was decided, as far as is known."""
@@ -142,6 +143,18 @@ class ObjectWriter(ObjectReader):
             self.workspace.put(INDEX, prefix + key[1:], b"")
         if isinstance(place, str):
             self.workspace.put(PLACES, digest("full_path", place), key)
+
+    def _leave_place(self, table: ObjectTable, row: Row, place: str) -> None:
+        """A copy may have two objects of one name for a while: the other one stands there now."""
+        name = INDEXED[table.type_name][0]
+        where = digest("full_path", place)
+        for other in self.by_index(table, name, row[name]):
+            if digest("full_path", other["full_path"]) == where:
+                identifier = other["identifier"]
+                assert isinstance(identifier, UUID)
+                self.workspace.put(PLACES, where, object_key(table, identifier))
+                return
+        self.workspace.delete(PLACES, where)
 
     def _take_out_of_index(self, table: ObjectTable, row: Row) -> None:
         identifier = row["identifier"]

@@ -31,7 +31,7 @@ from tests.directory.replication.estates import (
     estate_of_six,
     queue_manager,
 )
-from tests.directory.replication.told import made, propagation
+from tests.directory.replication.told import hello, made, propagation
 
 PSC = DirectoryServerType.PRIMARY_SITE_CONTROLLER
 BSC = DirectoryServerType.BACKUP_SITE_CONTROLLER
@@ -280,4 +280,27 @@ def test_a_former_pec_asks_for_what_it_missed_before_it_heard_its_successor_say_
     estate.run(60.0)
     assert owners(estate)["PEC0"] == {"enterprise", "0"}
     estate.run(1300.0)
+    assert estate.are_equal()
+
+
+def test_who_speaks_as_the_pec_and_has_not_heard_that_it_is_named_has_not_begun() -> None:
+    """It was the PEC before, and speaks as such until its successor has said hello."""
+    estate = estate_of_six()
+    pec, successor = estate["PEC0"], estate["PSC1"]
+    name_pec(pec, "PSC1")
+    pec.carry(pec.engine.take_effects())
+    estate.lose = lambda sender, send: sender == "PSC1" and send.machine == "PEC0"
+    estate.run(15.0)
+    assert owners(estate)["PSC1"] == {"enterprise", "1"}
+    before = pec.partition(ENTERPRISE).last
+    name_pec(successor, "PEC0")
+    successor.carry(successor.engine.take_effects())
+    estate.run(15.0)
+    assert pec.partition(ENTERPRISE).last == before  # it does not know that it is the PEC again
+    successor.tell(hello(before), "PEC0")
+    assert successor.engine.status().role == "pec"  # it speaks of what the other one misses
+    estate.lose = lambda _sender, _send: False
+    estate.run(2600.0)
+    assert owners(estate)["PEC0"] == {"enterprise", "0"}
+    assert successor.engine.status().role == "psc"
     assert estate.are_equal()

@@ -9,10 +9,12 @@ from uuid import UUID
 import pytest
 
 from falconmq.directory.replication.eras import era_of, fetch_whole, number_in_era
+from falconmq.directory.replication.properties import OBJECT_TABLES, Properties
 from falconmq.directory.replication.requesting import ask_instead
 from falconmq.directory.replication.roles import MACHINES, machine_named
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.settings import ReplicationSettings, Role
+from falconmq.directory.replication.site_removal import remove_site
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION, Partition, PurgeState
 from falconmq.directory.replication.taking_over import (
     ask_around,
@@ -25,6 +27,8 @@ from falconmq.directory.replication.taking_over import (
 from falconmq.errors import DirectoryError, FalconMQError
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.states import QueueScope
+from falconmq.wire.directory_change import DELETE, DirectoryChange
+from falconmq.wire.property_ids import ObjectType
 from falconmq.wire.replication_messages import ChangePropagationMessage, SyncReplyMessage
 from falconmq.wire.seq_number_header import PartitionSeqNumbers, SeqNumberHeader
 from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
@@ -36,11 +40,13 @@ from tests.directory.replication.estates import (
     estate_of_six,
     queue_manager,
     register,
+    server_type,
 )
 from tests.directory.replication.test_roles import name_pec, owners
 from tests.directory.replication.told import reply
 
 ERA = 1 << 32
+SITE_TABLE = OBJECT_TABLES[ObjectType.MQDS_SITE]
 
 
 def act(node: Node, action: Callable[[Server], None]) -> None:
@@ -532,3 +538,83 @@ def test_whoever_the_directory_names_is_believed_when_it_speaks(era: int) -> Non
     expected = "PSC2" if era else "BSC21"  # one that is back from the dead is not
     assert pec.partition(SITES[2]).authority_name == expected
     assert expected in pec.neighbours
+
+
+def test_who_handed_over_to_the_dead_server_is_a_backup_though_that_was_lost() -> None:
+    """PSC2 handed over to BSC21, which died before BSC22 had heard of it."""
+    estate = estate_with_two_backups()
+    psc, dead, heir = estate["PSC2"], estate["BSC21"], estate["BSC22"]
+    estate["PEC0"].write("Site", SITES[2], primary_site_controller="BSC21")
+    estate.lose = lambda _sender, send: send.machine == "BSC22"
+    estate.run(60.0)
+    assert owners(estate)["BSC21"] == {"2"}
+    estate.off |= {"BSC21", "PSC2"}
+    estate.lose = lambda _sender, _send: False
+    name_psc(estate, heir)
+    row = heir.get("QueueManager", queue_manager("PSC2"))
+    assert row is not None
+    assert row["server_type"] == server_type("PSC2")  # as far as the heir knows
+    act(heir, take_over_site)
+    assert heir.neighbours == {"PEC0": "PSC", "PSC1": "PSC", "PSC2": "BSC", "BSC21": "BSC"}
+    estate.off.clear()
+    for node in (psc, dead):
+        estate.restart(node.name)
+    estate.run(4000.0)
+    assert owners(estate)["BSC22"] == {"2"}
+    assert estate.are_equal()
+
+
+@pytest.mark.parametrize("is_named_otherwise", [False, True])
+def test_a_new_pec_tells_of_its_own_site_that_nobody_else_had_heard_of(
+    *, is_named_otherwise: bool
+) -> None:
+    """The old PEC made the site, and died while it told that server everything."""
+    estate = estate_of_six()
+    pec, heir = estate["PEC0"], estate["PSC1"]
+    estate.off.add("PEC0")
+    with estate["PSC2"].engine.turn() as server:  # a copy without the site
+        site = server.objects.get(SITE_TABLE, SITES[1])
+        assert site is not None
+        server.objects.drop(SITE_TABLE, site)
+        server.numbers.take_away(SITE_TABLE.code, SITES[1])
+    act(heir, lambda server: fetch_whole(server, server.enterprise, "PSC2"))
+    estate.run(30.0)
+    assert heir.partition(ENTERPRISE).purge_state is PurgeState.NORMAL
+    row = heir.get("Site", SITES[1])
+    assert row is not None  # it decides about it
+    with heir.engine.turn() as server:
+        assert server.numbers.of(SITE_TABLE.code, SITES[1]) is None
+        if is_named_otherwise:
+            changes: dict[str, object] = {"primary_site_controller": "PSC9"}
+            server.objects.write(SITE_TABLE, SITES[1], changes)
+    assert owners(estate)["PSC1"] == {"1"}
+    act(heir, lambda server: take_over_enterprise(server, is_forced=True))
+    estate.off.clear()
+    estate.restart("PEC0")
+    estate.run(4000.0)
+    assert pec.engine.role is Role.PSC
+    assert estate.are_equal()
+    for node in estate.nodes.values():
+        row = node.get("Site", SITES[1])
+        assert row is not None
+        assert (row["name"], row["primary_site_controller"]) == ("site1", "PSC1")
+
+
+def test_who_decides_about_a_site_keeps_it_when_it_hears_that_it_is_deleted() -> None:
+    estate = estate_of_six()
+    pec, psc = estate["PEC0"], estate["PSC1"]
+    act(pec, lambda server: remove_site(server, SITES[1]))
+    estate.run(30.0)
+    last = pec.partition(ENTERPRISE).last
+    psc.tell(reply(0, last, *_deletion_of(SITES[1], last)), "PEC0")
+    assert psc.get("Site", SITES[1]) is not None
+    assert estate["PSC2"].get("Site", SITES[1]) is None
+    assert owners(estate)["PSC1"] == {"1"}
+
+
+def _deletion_of(site: UUID, number: int) -> list[DirectoryChange]:
+    properties: Properties = [(1403, 1), (1404, 3)]
+    known = DirectoryChange(
+        DELETE, site.bytes_le, ENTERPRISE.bytes_le, 0, number, number, properties
+    )
+    return [known]

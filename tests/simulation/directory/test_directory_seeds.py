@@ -23,6 +23,7 @@ TRIED_FIRST = {
     "do not hear that deletions are forgotten": 2,
     "find no neighbours in a new role": 2,
     "forget a full synchronisation at a restart": 318,
+    "keep one claim of two": 256,
     "keep what a full synchronisation did not name": 3,
     "lose the pending changes at a restart": 3,
     "purge too early": 2,

@@ -2,8 +2,9 @@
 
 A copy checks nothing that its authority has checked: it may see a queue before its machine, a new
 object before it hears that the old one of that name is gone. So what is there is overwritten, what
-is to go may be gone already (A-21), and an object that has moved to another partition obeys that
-one only. What cannot be applied leaves the number of the partition as it is; it comes again.
+is to go may be gone already (A-21), and of an object that has moved each of the two partitions
+changes its own claim only. What cannot be applied leaves the number of the partition as it is; it
+comes again.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from uuid import UUID
 
 from falconmq.directory import tables
 from falconmq.directory.replication import topology
+from falconmq.directory.replication.claims import claim, claimed, disclaim
 from falconmq.directory.replication.numbers import Entry
 from falconmq.directory.replication.properties import (
     E_PECNAME,
+    ENTERPRISE_TYPES,
     OBJECT_TABLES,
     PATHS,
     QM_SERVICE,
@@ -89,7 +92,7 @@ def _create(
 def _update(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
-    row = find_object(server, table, change.identifier)
+    row = _find_claimed(server, partition, table, change.identifier)
     if row is None:
         return MqStatus.MQDS_OBJECT_NOT_FOUND, False
     values = values_of(change.properties) | {"identifier": row["identifier"]}
@@ -101,7 +104,7 @@ def _synchronize(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
     """Create or update, whichever it takes (RP-3.1.7.2.8-05, -06)."""
-    if find_object(server, table, change.identifier) is not None:
+    if _find_claimed(server, partition, table, change.identifier) is not None:
         return _update(server, partition, table, change)
     return _create(server, partition, table, change)
 
@@ -109,21 +112,34 @@ def _synchronize(
 def _delete(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
-    row = find_object(server, table, change.identifier)
+    row = _find_claimed(server, partition, table, change.identifier)
     guid = change.guid_identifier
     identifier = UUID(bytes_le=guid) if guid is not None else None
     if row is not None:
         identifier = UUID(str(row["identifier"]))
-        if _belongs(server, partition, table, identifier):
-            server.objects.drop(table, row)
-            server.numbers.take_away(table.code, identifier)
+        let_go(server, partition, table, identifier)
     if identifier is None:
         return OK, False
     is_of_site = change.properties[0] == (DeletionProperty.PROPID_D_SCOPE, QueueScope.SITE)
     scope = int(QueueScope.SITE if is_of_site else QueueScope.ENTERPRISE)  # RP-3.1.1.2.2-08
     deletion = Entry(change.seq_number, table.code, identifier, is_deleted=True, scope=scope)
     server.numbers.bury(partition.partition_id, deletion)
-    return OK, follow_deletion(server, table, identifier, row)
+    return OK, follow_deletion(server, partition, table, identifier, row)
+
+
+def let_go(
+    server: Server, partition: Partition, table: ObjectTable, identifier: UUID
+) -> dict[str, object] | None:
+    """A partition has an object no more; as it was there.
+
+    Who decides about a site keeps the site, without a number. Perhaps the PEC was taken over by
+    somebody who had not heard of it yet; and if this server becomes the PEC, it is told anew.
+    """
+    own = server.state.partitions.get(identifier) if table.type_name == tables.SITE else None
+    if own is None or not server.owns(own):
+        return disclaim(server, table, partition.partition_id, identifier)
+    server.numbers.take_away(table.code, identifier)
+    return server.objects.get(table, identifier)
 
 
 def keep_copy(
@@ -132,24 +148,14 @@ def keep_copy(
     """Make an object be as its authority says; what it does not say stays, or is as usual."""
     identifier = values["identifier"]
     assert isinstance(identifier, UUID)
-    before = server.objects.get(table, identifier)
-    if before is not None and not _belongs(server, partition, table, identifier):
-        # It was deleted in one partition and made again in another: the younger one counts,
-        # whichever of the two partitions speaks first.
-        made, known = values.get("create_time"), before.get("create_time", 0)
-        assert isinstance(known, int)
-        if not isinstance(made, int) or made < known:
-            return
-    row = before or {
+    row = claimed(server, table, partition.partition_id, identifier) or {
         attribute.name: list(attribute.default)
         if isinstance(attribute.default, list)
         else attribute.default
         for attribute in table.attributes
     }
     row.update(values)
-    server.objects.place(table, row)
-    server.objects.keep(table, row)
-    server.numbers.give(table.code, identifier, partition.partition_id, number)
+    claim(server, table, partition.partition_id, number, row)
 
 
 def find_object(
@@ -166,6 +172,21 @@ def find_object(
         is_it = known is not None and str(known["name"]).lower() == identifier.lower()
         return known if is_it else None
     return server.objects.first(table, path, identifier)
+
+
+def _find_claimed(
+    server: Server, partition: Partition, table: ObjectTable, identifier: Identifier
+) -> dict[str, object] | None:
+    """The same, as a partition has it: another one may have an object of that GUID or name too."""
+    if isinstance(identifier, bytes):
+        return claimed(server, table, partition.partition_id, UUID(bytes_le=identifier))
+    if table.code in ENTERPRISE_TYPES:
+        return find_object(server, table, identifier)
+    for row in list(server.objects.by_index(table, PATHS[table.code], identifier)):
+        found = claimed(server, table, partition.partition_id, UUID(str(row["identifier"])))
+        if found is not None:
+            return found
+    return None
 
 
 def follow(
@@ -193,20 +214,18 @@ def follow(
 
 
 def follow_deletion(
-    server: Server, table: ObjectTable, identifier: UUID, row: dict[str, object] | None
+    server: Server,
+    partition: Partition,
+    table: ObjectTable,
+    identifier: UUID,
+    row: dict[str, object] | None,
 ) -> bool:
     """What the end of an object means for partitions and neighbours."""
     if table.code == ObjectType.MQDS_SITE:
         return topology.site_deleted(server, identifier)
     if table.code == ObjectType.MQDS_MACHINE and row is not None:
-        topology.machine_deleted(server, str(row["computer_name"]))
+        topology.machine_deleted(server, partition, str(row["computer_name"]))
     return False
-
-
-def _belongs(server: Server, partition: Partition, table: ObjectTable, identifier: UUID) -> bool:
-    """Whether an object is of a partition, or of none yet."""
-    known = server.numbers.of(table.code, identifier)
-    return known is None or known[0] == partition.partition_id
 
 
 _COMMANDS: Final[

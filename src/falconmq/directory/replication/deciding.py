@@ -11,6 +11,7 @@ from uuid import UUID
 
 from falconmq.directory import tables
 from falconmq.directory.replication.applying import find_object, follow, follow_deletion, type_of
+from falconmq.directory.replication.claims import disclaim
 from falconmq.directory.replication.numbers import Entry
 from falconmq.directory.replication.properties import (
     E_PECNAME,
@@ -102,6 +103,7 @@ def decide_write(
     changes: dict[str, object],
 ) -> None:
     """Change an object of an own partition."""
+    _check_is_shown(server, partition, table, identifier)
     _check_stays(server, partition, table, changes)
     names = {*changes, "modify_time"}
     row = server.objects.write(table, identifier, changes)
@@ -155,14 +157,14 @@ def decide_delete(
     scope = row.get("scope", QueueScope.ENTERPRISE)
     assert isinstance(scope, int)
     number_deleted(server, partition, table, identifier, int(scope))
-    follow_deletion(server, table, identifier, row)
+    follow_deletion(server, partition, table, identifier, row)
 
 
 def number_deleted(
     server: Server, partition: Partition, table: ObjectTable, identifier: UUID, scope: int
 ) -> None:
     number = read_next_sequence_number(server, partition)
-    server.numbers.take_away(table.code, identifier)
+    disclaim(server, table, partition.partition_id, identifier)
     deletion = Entry(number, table.code, identifier, is_deleted=True, scope=scope)
     server.numbers.bury(partition.partition_id, deletion)
     properties = deletion_properties(scope, table.code)
@@ -211,10 +213,7 @@ def _decide(server: Server, partition: Partition, change: DirectoryChange) -> No
         problem = f"the directory has no {table.type_name} {change.identifier!r}"
         raise refusal(problem, MqStatus.MQDS_OBJECT_NOT_FOUND)
     identifier = UUID(str(row["identifier"]))
-    known = server.numbers.of(table.code, identifier)
-    if known is not None and known[0] != partition.partition_id:
-        problem = f"{table.type_name} {identifier} is of another partition"
-        raise refusal(problem, MqStatus.MQDS_UNKNOWN_SOURCE)
+    _check_is_shown(server, partition, table, identifier)
     if change.command == DELETE:
         decide_delete(server, partition, table, identifier)
         return
@@ -269,6 +268,19 @@ def _check_stays(
             "a queue manager of a replicated directory keeps its first site",
             MqStatus.ILLEGAL_PROPERTY_VALUE,
             "to move it: delete it and create it in the other site",
+        )
+
+
+def _check_is_shown(
+    server: Server, partition: Partition, table: ObjectTable, identifier: UUID
+) -> None:
+    """What is changed is what people see: not a claim behind that of another partition."""
+    known = server.numbers.of(table.code, identifier)
+    if known is not None and known[0] != partition.partition_id:
+        raise refusal(
+            f"{table.type_name} {identifier} is of another partition",
+            MqStatus.MQDS_UNKNOWN_SOURCE,
+            "if it is in two sites, delete it where it is no more",
         )
 
 

@@ -3,7 +3,8 @@
 Objects stay as they are; their numbers are kept beside them, so that a directory without copies has
 none, and one that gets copies later can be opened as it is. Two tables by number, one for objects
 and one for deletions, answer "what happened between these two"; a third finds the number of one
-object. Everything goes into the workspace of the change that it belongs to.
+object. A fourth keeps what a partition says of an object that is shown as another one has it (see
+`claims`). Everything goes into the workspace of the change that it belongs to.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from falconmq.wire.sequence_number import MIN_SEQ_NUMBER
 NUMBERS: Final = "directory_numbers"  # partition, number, type, GUID -> nothing
 DELETED: Final = "directory_deleted"  # partition, number, GUID -> type, scope
 NUMBERED: Final = "directory_numbered"  # type, GUID -> partition, number; see _grave for deletions
+HIDDEN: Final = "directory_hidden"  # type, GUID, partition -> number, row
 
 _PLACE: Final = struct.Struct(">16sQ")
 _OBJECT: Final = struct.Struct(">16sQB16s")
 _DELETION: Final = struct.Struct(">16sQ16s")
 _DELETED: Final = struct.Struct(">BB")
+_NUMBER: Final = struct.Struct(">Q")
+_OBJECT_KEY_BYTES: Final = 17  # type and GUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class Entry:
     scope: int = 0  # of a deletion
 
 
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """An object as a partition has it that is not the one whose word is shown."""
+
+    partition: UUID
+    number: int
+    record: bytes  # the row
+
+
 class NumberReader:
     """Looks numbers up."""
 
@@ -48,9 +61,28 @@ class NumberReader:
         self._reader = reader
 
     def of(self, object_type: int, identifier: UUID) -> tuple[UUID, int] | None:
-        """Partition and number of an object."""
-        record = self._reader.get(NUMBERED, bytes((object_type,)) + identifier.bytes)
+        """Partition and number of an object as it is shown."""
+        record = self._reader.get(NUMBERED, _object_key(object_type, identifier))
         return None if record is None else _unpack_place(record)
+
+    def number_in(self, partition: UUID, object_type: int, identifier: UUID) -> int | None:
+        """The number of an object in a partition, whether it is shown so or not."""
+        shown = self.of(object_type, identifier)
+        if shown is not None and shown[0] == partition:
+            return shown[1]
+        hidden = self.hidden_in(partition, object_type, identifier)
+        return None if hidden is None else hidden.number
+
+    def hidden(self, object_type: int, identifier: UUID) -> list[Hidden]:
+        """What other partitions say of an object than the one that is shown."""
+        start = _object_key(object_type, identifier)
+        found = self._reader.scan(HIDDEN, start, start + b"\xff" * 17)
+        return [_unpack_hidden(key, record) for key, record in found]
+
+    def hidden_in(self, partition: UUID, object_type: int, identifier: UUID) -> Hidden | None:
+        key = _object_key(object_type, identifier) + partition.bytes
+        record = self._reader.get(HIDDEN, key)
+        return None if record is None else _unpack_hidden(key, record)
 
     def deletion(self, partition: UUID, identifier: UUID) -> int | None:
         """The number of a deletion that is remembered."""
@@ -68,9 +100,7 @@ class NumberReader:
         """Remembered deletions with a number in `first..last`, ascending."""
         start = _PLACE.pack(partition.bytes, first)
         for key, record in self._reader.scan(DELETED, start, _end(partition, last)):
-            _, number, identifier = _DELETION.unpack(key)
-            object_type, scope = _DELETED.unpack(record)
-            yield Entry(number, object_type, UUID(bytes=identifier), is_deleted=True, scope=scope)
+            yield _unpack_deletion(key, record)
 
     def both(self, partition: UUID, first: int, last: int) -> Iterator[Entry]:
         return merge(
@@ -80,10 +110,21 @@ class NumberReader:
         )
 
     def numbered(self) -> Iterator[tuple[int, UUID, UUID, int]]:
-        """Type, GUID, partition and number of all objects that have one."""
+        """Type, GUID, partition and number of all objects that have one, as they are shown."""
         for key, record in self._reader.scan(NUMBERED):
             if key[0] != ObjectType.MQDS_DELETEDOBJECT:
                 yield key[0], UUID(bytes=key[1:]), *_unpack_place(record)
+
+    def all_hidden(self) -> Iterator[tuple[int, UUID, Hidden]]:
+        """Type and GUID of all objects that are not shown as a partition has them."""
+        for key, record in self._reader.scan(HIDDEN):
+            identifier = UUID(bytes=key[1:_OBJECT_KEY_BYTES])
+            yield key[0], identifier, _unpack_hidden(key, record)
+
+    def all_deletions(self) -> Iterator[tuple[UUID, Entry]]:
+        """All partitions' remembered deletions."""
+        for key, record in self._reader.scan(DELETED):
+            yield UUID(bytes=key[:16]), _unpack_deletion(key, record)
 
 
 class NumberBook(NumberReader):
@@ -94,20 +135,44 @@ class NumberBook(NumberReader):
         self._workspace = workspace
 
     def give(self, object_type: int, identifier: UUID, partition: UUID, number: int) -> None:
-        """An object was made or changed; had it been deleted before, that is forgotten."""
+        """An object was made or changed; had it been deleted before, that is forgotten.
+
+        It is shown as this partition has it from now on.
+        """
         self.take_away(object_type, identifier)
         key = _OBJECT.pack(partition.bytes, number, object_type, identifier.bytes)
         self._workspace.put(NUMBERS, key, b"")
         place = _PLACE.pack(partition.bytes, number)
-        self._workspace.put(NUMBERED, bytes((object_type,)) + identifier.bytes, place)
+        self._workspace.put(NUMBERED, _object_key(object_type, identifier), place)
         self._forget(partition, identifier)
 
     def take_away(self, object_type: int, identifier: UUID) -> None:
+        """The partition whose word is shown has the object no more."""
         known = self.of(object_type, identifier)
         if known is not None:
             key = _OBJECT.pack(known[0].bytes, known[1], object_type, identifier.bytes)
             self._workspace.delete(NUMBERS, key)
-            self._workspace.delete(NUMBERED, bytes((object_type,)) + identifier.bytes)
+            self._workspace.delete(NUMBERED, _object_key(object_type, identifier))
+
+    def hide(self, object_type: int, identifier: UUID, said: Hidden) -> None:
+        """A partition has an object that is shown as another one has it."""
+        self.uncover(object_type, identifier, said.partition)
+        partition = said.partition.bytes
+        key = _OBJECT.pack(partition, said.number, object_type, identifier.bytes)
+        self._workspace.put(NUMBERS, key, b"")
+        record = _NUMBER.pack(said.number) + said.record
+        self._workspace.put(HIDDEN, _object_key(object_type, identifier) + partition, record)
+        self._forget(said.partition, identifier)
+
+    def uncover(self, object_type: int, identifier: UUID, partition: UUID) -> Hidden | None:
+        """Take away what a partition said of an object that is shown as another one has it."""
+        said = self.hidden_in(partition, object_type, identifier)
+        if said is not None:
+            number = _OBJECT.pack(partition.bytes, said.number, object_type, identifier.bytes)
+            self._workspace.delete(NUMBERS, number)
+            key = _object_key(object_type, identifier) + partition.bytes
+            self._workspace.delete(HIDDEN, key)
+        return said
 
     def bury(self, partition: UUID, deletion: Entry) -> None:
         """Remember a deletion; one for each object of a partition (A-16)."""
@@ -132,8 +197,13 @@ class NumberBook(NumberReader):
                     MIN_SEQ_NUMBER, entry.object_type, entry.identifier, True, entry.scope
                 )
                 self.bury(partition, marked)
-            else:
+                continue
+            said = self.hidden_in(partition, entry.object_type, entry.identifier)
+            if said is None:
                 self.give(entry.object_type, entry.identifier, partition, MIN_SEQ_NUMBER)
+            else:
+                smallest = Hidden(partition, MIN_SEQ_NUMBER, said.record)
+                self.hide(entry.object_type, entry.identifier, smallest)
 
     def _forget(self, partition: UUID, identifier: UUID) -> None:
         number = self.deletion(partition, identifier)
@@ -141,6 +211,10 @@ class NumberBook(NumberReader):
             key = _DELETION.pack(partition.bytes, number, identifier.bytes)
             self._workspace.delete(DELETED, key)
             self._workspace.delete(NUMBERED, _grave(partition, identifier))
+
+
+def _object_key(object_type: int, identifier: UUID) -> bytes:
+    return bytes((object_type,)) + identifier.bytes
 
 
 def _grave(partition: UUID, identifier: UUID) -> bytes:
@@ -155,3 +229,14 @@ def _end(partition: UUID, last: int) -> bytes:
 def _unpack_place(record: bytes) -> tuple[UUID, int]:
     partition, number = _PLACE.unpack(record)
     return UUID(bytes=partition), number
+
+
+def _unpack_hidden(key: bytes, record: bytes) -> Hidden:
+    (number,) = _NUMBER.unpack_from(record)
+    return Hidden(UUID(bytes=key[_OBJECT_KEY_BYTES:]), number, record[_NUMBER.size :])
+
+
+def _unpack_deletion(key: bytes, record: bytes) -> Entry:
+    _, number, identifier = _DELETION.unpack(key)
+    object_type, scope = _DELETED.unpack(record)
+    return Entry(number, object_type, UUID(bytes=identifier), is_deleted=True, scope=scope)

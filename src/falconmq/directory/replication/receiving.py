@@ -169,8 +169,9 @@ def _hear(
             server.told_apart.add(machine_name)  # perhaps it has not heard who decides by now
         _ask_about(server, partition, element, speaker)
         return
-    if partition.partition_id == ENTERPRISE_PARTITION:
-        server.has_successor = True
+    is_enterprise = partition.partition_id == ENTERPRISE_PARTITION
+    if is_enterprise and element.last_seq_number >= partition.last:
+        server.has_successor = True  # it has begun: it has the change that names it
     if element.purged_seq_number < partition.purged:  # -05
         return
     last = element.last_seq_number

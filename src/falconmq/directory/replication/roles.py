@@ -42,7 +42,7 @@ SERVER_TYPES: Final = {
     Role.PSC: DirectoryServerType.PRIMARY_SITE_CONTROLLER,
     Role.BSC: DirectoryServerType.BACKUP_SITE_CONTROLLER,
 }
-_PRIMARY: Final = (SERVER_TYPES[Role.PEC], SERVER_TYPES[Role.PSC])
+PRIMARY: Final = (SERVER_TYPES[Role.PEC], SERVER_TYPES[Role.PSC])
 _RESETTING: Final = (PurgeState.STARTSYNC0, PurgeState.COMPLETESYNC0)
 # A partition that became ours while we fetched it is all here: who is its authority is its newest
 # change, and a full synchronisation goes from the oldest to the newest.
@@ -131,6 +131,9 @@ def say_role(server: Server) -> None:
     wanted = SERVER_TYPES[server.role]
     if site is None or row is None or not server.owns(site) or row["server_type"] == wanted:
         return
+    if not is_in_site(server, row):
+        _log.error("the directory has this server in another site: delete it there")
+        return
     write_type(server, site, row, wanted)
 
 
@@ -208,10 +211,11 @@ def _resign(server: Server, site: Partition) -> None:
 def _is_handed_over(server: Server) -> bool:
     """Whether the last change of the old PSC is here: it says that this server is a PSC."""
     row = machine_named(server, server.name)
-    if row is None or row["server_type"] not in _PRIMARY:
+    if row is None or row["server_type"] not in PRIMARY:
         return False
-    place = server.numbers.of(MACHINES.code, server.identity.queue_manager)
-    return place is not None and place[1] > server.state.standing.resigned_at
+    own = server.identity
+    number = server.numbers.number_in(own.site, MACHINES.code, own.queue_manager)
+    return number is not None and number > server.state.standing.resigned_at
 
 
 def is_waiting_for_role(server: Server) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from falconmq.directory.replication.checks import Speaker
+from falconmq.directory.replication.claims import claimed
 from falconmq.directory.replication.deciding import with_owner
 from falconmq.directory.replication.effects import Profile
 from falconmq.directory.replication.numbers import Entry
@@ -147,7 +148,7 @@ def _change_of(
         return None
     command, properties = DELETE, deletion_properties(entry.scope, entry.object_type)
     if not entry.is_deleted:
-        row = server.objects.get(table, entry.identifier)
+        row = claimed(server, table, partition.partition_id, entry.identifier)
         if row is None:
             return None
         is_queue = table.code == ObjectType.MQDS_QUEUE  # RP-3.2.7.8-02, -20

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from falconmq.directory.embedded import EmbeddedDirectory
-from falconmq.directory.records import encode_row
+from falconmq.directory.records import decode_row, encode_row, object_key
 from falconmq.directory.replication.eras import era_of, number_in_era
 from falconmq.directory.replication.numbers import NumberReader
 from falconmq.directory.replication.properties import OBJECT_TABLES, carried_names
@@ -15,7 +15,6 @@ from falconmq.directory.replication.roles import is_waiting_for_role
 from falconmq.directory.replication.server import Server
 from falconmq.directory.schema import ObjectTable
 from falconmq.manager.directory_objects import Row
-from falconmq.wire.sequence_number import MAX_SEQ_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +116,19 @@ def fingerprints(directory: EmbeddedDirectory) -> dict[str, str]:
     lines: dict[str, str] = {}
     with directory.reading() as (objects, reader):
         numbers = NumberReader(reader)
-        partitions = set()
         for code, identifier, partition, number in numbers.numbered():
             table = OBJECT_TABLES[code]
-            partitions.add(partition)
             row = objects.get(table, identifier)
             digest = "missing" if row is None else _digest(table, row)
             lines[f"{partition}/{table.type_name}/{identifier}"] = f"{number} {digest}"
-        for partition in partitions:
-            for deletion in numbers.deletions(partition, 0, MAX_SEQ_NUMBER):
-                key = f"{partition}/deleted/{deletion.identifier}"
-                lines[key] = f"{deletion.number} {OBJECT_TABLES[deletion.object_type].type_name}"
+        for code, identifier, said in numbers.all_hidden():
+            table = OBJECT_TABLES[code]
+            row = decode_row(table, object_key(table, identifier), said.record)
+            key = f"{said.partition}/{table.type_name}/{identifier}"
+            lines[key] = f"{said.number} {_digest(table, row)}"
+        for partition, deletion in numbers.all_deletions():
+            key = f"{partition}/deleted/{deletion.identifier}"
+            lines[key] = f"{deletion.number} {OBJECT_TABLES[deletion.object_type].type_name}"
     return lines
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from falconmq.directory.replication.applying import follow_deletion
+from falconmq.directory.replication.applying import follow_deletion, let_go
 from falconmq.directory.replication.checks import Speaker, may_tell
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.receiving import check_pending, process_changes, went_on
@@ -117,11 +117,8 @@ def _drop_marked(server: Server, partition: Partition) -> None:
     marked = list(server.numbers.objects(partition.partition_id, MIN_SEQ_NUMBER, MIN_SEQ_NUMBER))
     for entry in marked:
         table = OBJECT_TABLES[entry.object_type]
-        row = server.objects.get(table, entry.identifier)
-        if row is not None:
-            server.objects.drop(table, row)
-        server.numbers.take_away(entry.object_type, entry.identifier)
-        follow_deletion(server, table, entry.identifier, row)
+        row = let_go(server, partition, table, entry.identifier)
+        follow_deletion(server, partition, table, entry.identifier, row)
     server.numbers.forget_deletions(partition.partition_id, MIN_SEQ_NUMBER, MIN_SEQ_NUMBER)
 
 

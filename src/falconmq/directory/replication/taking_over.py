@@ -12,12 +12,13 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from falconmq.directory.replication.deciding import decide_pec, decide_write
+from falconmq.directory.replication.deciding import decide_pec, decide_write, number_created
 from falconmq.directory.replication.effects import Profile
 from falconmq.directory.replication.eras import begin_era
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.roles import (
     MACHINES,
+    PRIMARY,
     SERVER_TYPES,
     become,
     is_in_site,
@@ -94,7 +95,19 @@ def take_over_enterprise(server: Server, *, is_forced: bool = False) -> None:
     begin_era(server, server.enterprise)
     become(server, Role.PEC)
     decide_pec(server, server.name)
+    _tell_own_site(server)
     stop_asking(server)
+
+
+def _tell_own_site(server: Server) -> None:
+    """If nobody else had heard of the own site, it is not in the copy that was taken over."""
+    site = server.identity.site
+    row = server.objects.get(_SITES, site)
+    if row is not None and server.numbers.of(_SITES.code, site) is None:
+        number_created(server, server.enterprise, _SITES, site)
+        if not server.is_me(str(row["primary_site_controller"])):
+            controller: dict[str, object] = {"primary_site_controller": server.name}
+            decide_write(server, server.enterprise, _SITES, site, controller)
 
 
 def take_over_site(server: Server, *, is_forced: bool = False) -> None:
@@ -127,11 +140,22 @@ def _begin_site(server: Server, site: Partition, role: Role, dead: str) -> None:
     _log.warning("takes over the site from=%s", dead)
     begin_era(server, site)
     become(server, role)
-    own, other = machine_named(server, server.name), machine_named(server, dead)
+    own = machine_named(server, server.name)
     assert own is not None
     write_type(server, site, own, SERVER_TYPES[role])
-    if other is not None and is_in_site(server, other):
-        write_type(server, site, other, SERVER_TYPES[Role.BSC])
+    _be_backups(server, site)
+
+
+def _be_backups(server: Server, site: Partition) -> None:
+    """A site has one PSC: whoever was it before is a backup now.
+
+    That is the dead server; or another one that handed over to it, if that was lost with it.
+    """
+    rows = server.objects.by_index(MACHINES, "site_identifiers", site.partition_id)
+    for row in list(rows):
+        is_primary = row["server_type"] in PRIMARY
+        if is_primary and is_in_site(server, row) and not server.is_me(str(row["computer_name"])):
+            write_type(server, site, row, SERVER_TYPES[Role.BSC])
 
 
 def _own_site(server: Server, *, is_forced: bool) -> Partition:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
+from falconmq.directory.replication.claims import disclaim
 from falconmq.directory.replication.properties import OBJECT_TABLES, is_bsc
 from falconmq.directory.replication.requesting import send_sync_request
 from falconmq.directory.replication.server import Server
@@ -73,11 +74,7 @@ def site_deleted(server: Server, site: UUID) -> bool:
 def forget_objects(server: Server, site: UUID) -> None:
     """Drop what is in a site, and what is remembered of it."""
     for entry in list(server.numbers.objects(site, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)):
-        table = OBJECT_TABLES[entry.object_type]
-        row = server.objects.get(table, entry.identifier)
-        if row is not None:
-            server.objects.drop(table, row)
-        server.numbers.take_away(entry.object_type, entry.identifier)
+        disclaim(server, OBJECT_TABLES[entry.object_type], site, entry.identifier)
     server.numbers.forget_deletions(site, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)
 
 
@@ -104,10 +101,10 @@ def machine_changed(server: Server, partition: Partition, machine: str, service:
         add_neighbour(server, Neighbour(partition.partition_id, machine, is_bsc=True))
 
 
-def machine_deleted(server: Server, machine: str) -> None:
-    """RP-3.1.7.2.7-08"""
+def machine_deleted(server: Server, partition: Partition, machine: str) -> None:
+    """RP-3.1.7.2.7-08; not if another site has lost a machine of that name, which moved to ours."""
     known = _bsc_named(server, machine)
-    if known is not None:
+    if known is not None and known.partition_id == partition.partition_id:
         remove_neighbour(server, known)
 
 

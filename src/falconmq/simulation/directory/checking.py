@@ -26,10 +26,10 @@ def check_quiet(enterprise: Enterprise) -> None:
         _check_topology(enterprise, server, statuses[server.name])
     _check_numbers(enterprise, statuses)
     _check_copies(enterprise, statuses)
-    found = _objects(enterprise.pec)
+    found = _objects(enterprise, enterprise.pec)
     for site in enterprise.controllers:
-        found.update(_objects(enterprise.psc(site)))
-    enterprise.ledger.check(found)
+        found.update(_objects(enterprise, enterprise.psc(site)))
+    enterprise.ledger.check(found, enterprise.is_open)
 
 
 def _status(server: DirectoryServer) -> ReplicationStatus:
@@ -129,7 +129,7 @@ def _lines(
     return lines
 
 
-def _objects(server: DirectoryServer) -> dict[Name, object]:
+def _objects(enterprise: Enterprise, server: DirectoryServer) -> dict[Name, object]:
     """What a directory has: the watched value of each object, by its name."""
     found: dict[Name, object] = {}
     with server.directory.reading() as (objects, reader):
@@ -143,7 +143,7 @@ def _objects(server: DirectoryServer) -> dict[Name, object]:
                 place = numbers.of(table.code, identifier)
                 if NEAR in name[1] and place is not None and place[0] != server.site:
                     continue
-                if name in found:
+                if name in found and not enterprise.is_open(name):
                     raise SimulationError(f"{type_name} {name[1]} is there twice")
                 found[name] = row[attribute]
     return found

@@ -14,6 +14,7 @@ from falconmq.directory.replication.settings import Role
 from falconmq.simulation.directory.enterprise import WATCHED
 from falconmq.simulation.directory.ledger import Name
 from falconmq.simulation.directory.server import DirectoryServer
+from falconmq.wire.sequence_number import MAX_SEQ_NUMBER, MIN_SEQ_NUMBER
 
 Place = tuple[int, UUID]
 
@@ -49,10 +50,10 @@ def differences(one: DirectoryServer, other: DirectoryServer, partition: UUID) -
 
 def _numbers(server: DirectoryServer, partition: UUID) -> dict[Place, int]:
     with server.directory.reading() as (_, reader):
+        numbers = NumberReader(reader)
         return {
-            (code, identifier): number
-            for code, identifier, where, number in NumberReader(reader).numbered()
-            if where == partition
+            (entry.object_type, entry.identifier): entry.number
+            for entry in numbers.objects(partition, MIN_SEQ_NUMBER, MAX_SEQ_NUMBER)
         }
 
 

@@ -57,6 +57,7 @@ class Enterprise:
         self.controllers: dict[UUID, str] = {}  # the PSC of each site
         self.site_names: dict[UUID, str] = {}
         self.pec_name = ""
+        self.moved: set[str] = set()  # queue managers that left a site, in small letters
         self._returned: list[DirectoryServer] = []  # from the dead; it may not know who decides now
         self._made = 0
         self._machines: dict[str, object] = {}  # the sites of each, by its name in small letters
@@ -132,10 +133,22 @@ class Enterprise:
         now = self.world.now
         for name in list(self.ledger.names):
             is_it = name == (tables.SITE, self.site_names[site])
-            machine = name[1].partition("\\")[0]
-            is_in_it = name[0] in _OF_SITES and self._machines.get(machine) == [site]
+            is_in_it = name[0] in _OF_SITES and self._machines.get(_machine_of(name)) == [site]
             if is_it or is_in_it:
                 self.ledger.add(name, Change(Kind.DELETE, None, now, now, Outcome.DONE))
+
+    def is_open(self, name: Name) -> bool:
+        """Whether nobody can say what becomes of a name.
+
+        It is of a queue manager that moved, and a take-over lost something of it: if that was the
+        deletion in its old site, it is in both.
+        """
+        machine = _machine_of(name)
+        if name[0] not in _OF_SITES or machine not in self.moved:
+            return False
+        return any(
+            _machine_of(lost) == machine for lost in self.ledger.forgiven if lost[0] in _OF_SITES
+        )
 
     def register(self, server: DirectoryServer) -> Change:
         """Write a server into the directory, at the PSC of its site."""
@@ -261,3 +274,8 @@ class Enterprise:
             each.is_own and self.authority(each.partition_id) is not server
             for each in status.partitions
         )
+
+
+def _machine_of(name: Name) -> str:
+    """The queue manager that a name is of: its own, or that of a queue."""
+    return name[1].partition("\\")[0].lower()

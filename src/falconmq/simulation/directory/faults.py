@@ -11,6 +11,7 @@ from typing import Final
 from falconmq.simulation.directory.enterprise import Enterprise
 from falconmq.simulation.directory.load import Load
 from falconmq.simulation.directory.losses import Losses
+from falconmq.simulation.directory.moving import Moves
 from falconmq.simulation.directory.operator import Operator
 from falconmq.simulation.directory.server import DirectoryServer
 
@@ -56,6 +57,7 @@ class FaultPlan:
         begin = world.now
         self._schedule_losses()
         self._schedule_removal()
+        self._schedule_moves()
         for _ in range(random.choice((0, 2, 4, 8, 14))):
             world.at(begin + random.uniform(0.0, self.seconds * 0.9), random.choice(faults))
         world.at(begin + self.seconds, self.repair)
@@ -81,6 +83,14 @@ class FaultPlan:
         for _ in range(random.choice((0, 0, 0, 1))):
             begin = world.now + random.uniform(0.0, self.seconds * 0.9)
             world.at(begin, self.operator.remove_site)
+
+    def _schedule_moves(self) -> None:
+        """In some worlds queue managers move to other sites."""
+        world = self.enterprise.world
+        random = Random(f"{world.seed}/moves")  # noqa: S311
+        moves = Moves(self.enterprise, self.load, random, world.now + self.seconds)
+        for _ in range(random.choice((0, 0, 0, 2, 6))):
+            world.at(world.now + random.uniform(0.0, self.seconds * 0.9), moves.begin)
 
     def repair(self) -> None:
         """The end of all troubles; what the operator is about to do he still does."""

@@ -51,7 +51,7 @@ class Load:
     def burst(self) -> None:
         """Many changes of one site in a moment, most of them undone."""
         random = self._world.random
-        machines = self._machines_now()
+        machines = self.machines_now()
         if not machines:
             self._add_machine()
             return
@@ -60,15 +60,20 @@ class Load:
         for number in range(random.choice((4, 8, 12))):
             name = (tables.QUEUE, f"{machine}\\burst{number}")
             if at.is_up and self._enterprise.find(at, name) is None:
-                self._enterprise.create(at, name, self._value("burst"))
+                self._enterprise.create(at, name, self.value("burst"))
             if random.random() < 0.7:
                 self._delete(at, name)
 
-    def _machines_now(self) -> list[tuple[str, UUID]]:
+    def machines_now(self) -> list[tuple[str, UUID]]:
         """Without those of sites that are gone."""
         return [each for each in self._machines if each[1] in self._enterprise.controllers]
 
-    def _value(self, what: str) -> str:
+    def moved(self, machine: str, site: UUID) -> None:
+        """A queue manager is of another site from now on."""
+        self._machines = [each for each in self._machines if each[0] != machine]
+        self._machines.append((machine, site))
+
+    def value(self, what: str) -> str:
         self._values += 1
         return f"{what} {self._values}"
 
@@ -84,14 +89,14 @@ class Load:
         site = self._world.random.choice(list(self._enterprise.controllers))
         at = self._server(site)
         if at is not None:
-            value = self._value("machine")
+            value = self.value("machine")
             name = value.replace(" ", "").upper()
             self._machines.append((name, site))
             key = (tables.QUEUE_MANAGER, name)
             self._enterprise.create(at, key, value, site_identifiers=[site])
 
     def _delete_machine(self) -> None:
-        machines = self._machines_now()
+        machines = self.machines_now()
         if machines and self._world.chance(0.5):
             machine, site = self._world.random.choice(machines)
             at = self._server(site)
@@ -101,8 +106,11 @@ class Load:
     def _add_queue(self) -> None:
         name, at = self._any_queue()
         if at is not None:
-            scope = QueueScope.SITE if NEAR in name[1] else QueueScope.ENTERPRISE
-            self._enterprise.create(at, name, self._value("new"), scope=scope)
+            self.create_queue(at, name)
+
+    def create_queue(self, at: DirectoryServer, name: Name) -> None:
+        scope = QueueScope.SITE if NEAR in name[1] else QueueScope.ENTERPRISE
+        self._enterprise.create(at, name, self.value("new"), scope=scope)
 
     def _on_queue(self, action: Callable[[DirectoryServer, Name], None]) -> None:
         name, at = self._any_queue()
@@ -114,11 +122,11 @@ class Load:
             self._enterprise.delete(at, name)
 
     def _change(self, at: DirectoryServer, name: Name) -> None:
-        self._enterprise.change(at, name, self._value("changed"))
+        self._enterprise.change(at, name, self.value("changed"))
 
     def _any_queue(self) -> tuple[Name, DirectoryServer | None]:
         random = self._world.random
-        machines = self._machines_now()
+        machines = self.machines_now()
         if not machines:
             return (tables.QUEUE, ""), None
         machine, site = random.choice(machines)
@@ -154,7 +162,7 @@ class Load:
             enterprise.create(
                 at,
                 name,
-                self._value("link"),
+                self.value("link"),
                 identifier=UUID(name[1]),
                 site1_identifier=one,
                 site2_identifier=other,
@@ -168,5 +176,5 @@ class Load:
             if self._world.chance(0.5):
                 self._enterprise.delete(at, name)
             else:
-                value = self._value("relinked")
+                value = self.value("relinked")
                 self._enterprise.change(at, name, value)

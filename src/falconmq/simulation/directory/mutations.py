@@ -11,6 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from falconmq.directory.replication import (
+    applying,
+    claims,
     deciding,
     engine,
     purging,
@@ -27,6 +29,7 @@ from falconmq.directory.replication.applying import find_object, type_of
 from falconmq.directory.replication.numbers import Entry, NumberBook, NumberReader
 from falconmq.directory.replication.server import Server
 from falconmq.directory.replication.state import Partition, PurgeState, ReplicationState
+from falconmq.directory.schema import ObjectTable
 from falconmq.directory.workspace import Workspace
 from falconmq.simulation.mutations import Replacement
 from falconmq.wire.directory_change import CREATE, UPDATE, DirectoryChange
@@ -35,6 +38,7 @@ from falconmq.wire.sequence_number import MIN_SEQ_NUMBER
 _handle_change = receiving.handle_change
 _decide_request = deciding.decide_request
 _decide = deciding._decide  # noqa: SLF001
+_claim = claims.claim
 _facts = Partition.facts
 _store = ReplicationState.store
 _LATE: Final = 3  # turns until the numbers are written
@@ -121,6 +125,23 @@ def _make_what_is_missing(server: Server, partition: Partition, change: Director
     _decide(server, partition, change)
 
 
+def _keep_the_younger(
+    server: Server, table: ObjectTable, partition: UUID, number: int, row: dict[str, object]
+) -> None:
+    """Of an object that two partitions have, the one that was made first is thrown away."""
+    identifier = row["identifier"]
+    assert isinstance(identifier, UUID)
+    shown, known = server.numbers.of(table.code, identifier), server.objects.get(table, identifier)
+    if shown is not None and shown[0] != partition and known is not None:
+        made, before = row.get("create_time", 0), known.get("create_time", 0)
+        assert isinstance(made, int)
+        assert isinstance(before, int)
+        if made < before:
+            return
+        server.numbers.take_away(table.code, identifier)
+    _claim(server, table, partition, number, row)
+
+
 def _begin_no_era(server: Server, partition: Partition) -> None:
     """Whoever takes over goes on with the numbers of the dead server."""
     partition.authority_name = server.name
@@ -162,5 +183,6 @@ DIRECTORY_MUTATIONS: Final[Mapping[str, tuple[Replacement, ...]]] = {
     "take over with the old numbers": ((taking_over, "begin_era", _begin_no_era),),
     "believe the dead server": ((receiving, "hear_of_era", _never),),
     "keep what was in a site that is gone": ((topology, "forget_objects", _nothing),),
+    "keep one claim of two": ((applying, "claim", _keep_the_younger),),
     "answer for more than a copy has": ((serving, "increment", _no_end),),
 }
