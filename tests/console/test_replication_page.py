@@ -10,7 +10,12 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.console.browser import Watch
 from tests.console.site import LogIn, Site
-from tests.service.directory.directory_server import BACKUP, given_directory_server, hear
+from tests.service.directory.directory_server import (
+    BACKUP,
+    given_directory_server,
+    given_double,
+    hear,
+)
 from tests.service.directory.enterprise import Directory
 
 PAGE = "/directory/replication"
@@ -49,6 +54,21 @@ def test_servers_partitions_and_neighbours_are_shown(
     # and on a phone nothing but the map itself is wider than the screen
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.close()
+    assert watch.complaints == []
+
+
+def test_what_is_in_two_sites_is_shown(context: BrowserContext, directory: Directory) -> None:
+    page, watch = context.new_page(), Watch()
+    watch.follow(page)
+    page.goto(directory.site.url + PAGE)
+    expect(page.get_by_role("heading", name="In two sites")).to_have_count(0)
+    made = given_double(directory, "STORE7", 1, is_shown=True)
+    page.reload()
+    row = page.locator("#double-table").get_by_role("row", name="STORE7 queue-manager")
+    expect(row).to_contain_text("BerlinParis")
+    row.get_by_role("link", name="STORE7").click()
+    expect(page).to_have_url(f"{directory.site.url}/directory/queue-manager/{made}")
     page.close()
     assert watch.complaints == []
 

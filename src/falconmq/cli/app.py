@@ -238,6 +238,12 @@ COMMANDS: Final = (
         "With all that is in it.",
         directory_roles.REMOVE_SITE_EPILOG,
     ),
+    Command(
+        "directory replication remove-claim",
+        directory_roles.remove_claim,
+        "Of what is in two sites.",
+        directory_roles.REMOVE_CLAIM_EPILOG,
+    ),
     Command("audit", audit.audit, "List who administered what.", audit.EPILOG),
     Command("config check", config.check, "Find mistakes in it.", config.CHECK_EPILOG),
     Command("config show", config.show, "Show what is in effect.", config.SHOW_EPILOG),

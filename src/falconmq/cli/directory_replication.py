@@ -87,6 +87,7 @@ def status(*, place: Place, as_json: JsonOption = False) -> int:
                 for each in found["neighbours"]
             ],
         )
+    _print_doubles(found["doubles"])
     return 0
 
 
@@ -198,6 +199,22 @@ def _print_server(found: Json) -> None:
     if found["waiting_writes"]:
         pairs["waiting"] = count_of(found["waiting_writes"], "write") + " for other servers"
     print_pairs(pairs)
+
+
+def _print_doubles(doubles: list[Json]) -> None:
+    """What two sites have: rare, and a person has to say which one is right."""
+    if not doubles:
+        return
+    sys.stdout.write("\n")
+    print_table(
+        ("IN TWO SITES", "KIND", "SHOWN AS IN", "ALSO IN"),
+        [
+            (each["name"], each["kind"], each["shown"], ", ".join(each["others"]))
+            for each in doubles
+        ],
+    )
+    hint = "hint:  to take it out of the wrong site: falconmq directory replication remove-claim NAME SITE\n"
+    sys.stderr.write(hint)
 
 
 def _print_differences(found: list[Json], size: int) -> None:

@@ -1,8 +1,9 @@
-r"""`falconmq directory replication move`, `take-over` and `remove-site`: who decides, from now on.
+r"""`falconmq directory replication move`, `take-over`, `remove-site`, `remove-claim`: who decides.
 
 falconmq directory replication move Paris PARIS02
 falconmq directory replication take-over PARIS01 --accept-loss
 falconmq directory replication remove-site Paris --accept-loss
+falconmq directory replication remove-claim STORE7 Paris
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ Examples:
   falconmq directory replication remove-site Paris --dry-run        how much is in it
   falconmq directory replication remove-site Paris --accept-loss
   falconmq directory replication remove-site Paris --accept-loss --url http://hq01:8018
+"""
+REMOVE_CLAIM_EPILOG = """\b
+Examples:
+  falconmq directory replication status                             what is in two sites
+  falconmq directory replication remove-claim STORE7 Paris --dry-run
+  falconmq directory replication remove-claim STORE7 Paris          it is in the other site only
 """
 _PATH: Final = "/directory-replication"
 _SECONDS: Final = 300.0  # other servers are asked, and waited for
@@ -177,6 +184,46 @@ def remove_site(
     verb = "is removed" if found["done"] else "would be removed"
     counts = f"queue managers: {found['queue_managers']}, public queues: {found['queues']}"
     _say(f"{found['site']} {verb}, with what is in it; {counts}")
+    return 0
+
+
+def remove_claim(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|GUID",
+            help="A queue manager or a queue that is in two sites.",
+            show_default=False,
+        ),
+    ],
+    site: Annotated[
+        str,
+        typer.Argument(metavar="SITE", help="The site that it is in no more.", show_default=False),
+    ],
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only look whether it can be done.")
+    ] = False,
+    place: Place,
+    as_json: JsonOption = False,
+) -> int:
+    """Let one of two sites forget an object that both have.
+
+    That happens when somebody took over from a server that was gone, and the deletion of what had
+    moved to another site was lost with it. All servers show the one that was made last. The server
+    of the site is asked to delete its word; what the other site says stays.
+    """
+    asked = {"object": subject, "site": site, "dry_run": dry_run}
+    with service(place) as client:
+        found: Json = client.request("POST", f"{_PATH}/remove-claim", asked, timeout=_SECONDS)
+    if as_json:
+        print_json(found)
+        return 0
+    rest = " and ".join(found["rest"])
+    if found["done"]:
+        _say(f"{found['name']} is no more in {found['site']}; it is in {rest}")
+    else:
+        _say(f"{found['server']} would delete {found['name']} in {found['site']}; {rest} keeps it")
     return 0
 
 

@@ -13,8 +13,9 @@ from falconmq.directory.replication.properties import Properties
 from falconmq.directory.replication.roles import MACHINES, say_role
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import PurgeState
-from falconmq.directory.replication.status import fingerprints
+from falconmq.directory.replication.status import doubles, fingerprints
 from falconmq.directory.replication.topology import site_controller_changed
+from falconmq.directory.replication.writes import RequestedChange
 from falconmq.errors import DirectoryError, MqStatus
 from falconmq.manager.directory_backend import equals
 from falconmq.manager.directory_objects import Row
@@ -284,6 +285,36 @@ def test_what_is_shown_from_another_site_is_not_changed_here() -> None:
         with pytest.raises(DirectoryError, match="of another partition"):
             decide_write(server, site, MACHINES, MOVER, {"quota_kilobytes": 5})
     assert node.partition(SITES[3]).last == last
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_site_that_is_asked_deletes_its_own_word_and_no_other(*, by_name: bool) -> None:
+    node = listener()
+    node.add_machine("mover", identifier=MOVER)
+    tell(node, said(CREATE, 1, 0, (217, LATE)))
+    last = node.partition(SITES[3]).last
+    name = "mover" if by_name else MOVER.bytes_le
+    wanted = RequestedChange(DELETE, name, SITES[3], [(1403, 1), (1404, 2)])
+    assert node.engine.request(wanted).status == MqStatus.OK
+    assert site_shown(node) == 0
+    assert node.partition(SITES[3]).last == last + 1
+    assert lines(node)[f"{SITES[3]}/deleted/{MOVER}"] == f"{last + 1} QueueManager"
+    # and what it does not have it cannot delete
+    assert node.engine.request(wanted).status == MqStatus.MQDS_UNKNOWN_SOURCE
+    assert node.partition(SITES[3]).last == last + 1
+
+
+def test_what_is_in_two_sites_is_listed() -> None:
+    node = listener()
+    assert doubles(node.directory) == []
+    tell(node, *ALL, said(CREATE, 3, 1, (217, 1), guid=queue_manager("other")))
+    (found,) = doubles(node.directory)
+    assert (found.row["identifier"], found.shown) == (MOVER, SITES[1])
+    assert set(found.others) == {SITES[0], SITES[2]}
+    tell(node, said(CREATE, 3, 0, (217, 2), guid=queue_manager("other")))
+    assert len(doubles(node.directory)) == 2
+    (found,) = doubles(node.directory, 1)
+    assert len(found.others) in (1, 2)
 
 
 def test_a_deletion_in_another_site_does_not_cost_a_backup_its_news() -> None:

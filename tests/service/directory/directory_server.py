@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from falconmq.service.directory.replicating import Replication
+from falconmq.wire.directory_change import CREATE, DirectoryChange
 from falconmq.wire.replication_messages import ChangePropagationMessage
 from falconmq.wire.seq_number_header import PartitionSeqNumbers, SeqNumberHeader
 from tests.console.site import Site
@@ -16,6 +17,7 @@ from tests.service.directory.enterprise import Directory
 from tests.service.services import loopback
 
 PARIS, PSC1, BACKUP = guid("Paris"), guid("PSC1"), guid("a backup")
+_LAST_MOMENT = (1 << 31) - 1  # that a time of the directory can be
 _SERVER = f"""
 [directory]
 kind = "embedded"
@@ -68,3 +70,22 @@ def hear(directory: Directory, last: int, partition: UUID = PARIS) -> None:
     replication = replication_of(directory)
     replication.carrier.notes.received(message, PSC1)
     replication.replicator.receive(message, PSC1)
+
+
+def given_double(directory: Directory, name: str, number: int, *, is_shown: bool) -> str:
+    """A queue manager of Berlin that PSC1 says is in Paris; `is_shown`: as Berlin has it."""
+    berlin = directory.find("site", "Berlin")["identifier"]
+    made = directory.create("queue-manager", computer_name=name, site_identifiers=[berlin])
+    time = 1 if is_shown else _LAST_MOMENT
+    change = DirectoryChange(
+        CREATE,
+        name,
+        PARIS.bytes_le,
+        number - 1,
+        number,
+        number,
+        [(203, name), (201, PARIS.bytes_le), (202, UUID(made).bytes_le), (217, time)],
+    )
+    message = ChangePropagationMessage(PARIS.bytes_le, [change])
+    replication_of(directory).replicator.receive(message, PSC1)
+    return made

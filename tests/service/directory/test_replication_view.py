@@ -115,7 +115,12 @@ def test_every_series_is_there_once_and_drops_have_their_reason() -> None:
     engine = {"applied": 5, "sync0": 1, "purged": 9, "dropped.not_its_authority": 4}
     carrier = {"sent": 3, "malformed": 2, "SyncReplyMessage": 8}
     sheet = Sheet()
-    status = {"partitions": partitions, "neighbours": neighbours, "waiting_writes": 6}
+    status = {
+        "partitions": partitions,
+        "neighbours": neighbours,
+        "waiting_writes": 6,
+        "doubles": [{}],
+    }
     add_replication(sheet, status | {"counters": {"engine": engine, "carrier": carrier}})
     samples = sheet.samples
     assert samples["_full_sync", "Rome"] == 0
@@ -124,6 +129,7 @@ def test_every_series_is_there_once_and_drops_have_their_reason() -> None:
     assert sum(key[0] == "_last_number" for key in samples) == PARTITIONS_MAX
     assert samples["_neighbour_changes", "PSC1"] == 5
     assert samples[("_waiting_writes",)] == 6
+    assert samples[("_doubles",)] == 1
     assert samples[("_applied_total",)] == 5
     assert samples[("_full_syncs_total",)] == 1
     assert samples[("_purged_total",)] == 9

@@ -25,7 +25,6 @@ from falconmq.directory.replication.properties import (
     PATHS,
     QM_SERVICE,
     S_PSC,
-    Values,
     values_of,
 )
 from falconmq.directory.replication.server import Server
@@ -46,6 +45,7 @@ from falconmq.wire.property_ids import DeletionProperty, ObjectType, object_type
 
 OK: Final = 0
 _DELETION_PROPERTIES: Final = 2
+_FOLLOWED: Final = (ObjectType.MQDS_SITE, ObjectType.MQDS_ENTERPRISE, ObjectType.MQDS_MACHINE)
 
 Result = tuple[int, bool]
 """HRESULT, and whether the own BSCs must hear of it at once."""
@@ -85,34 +85,68 @@ def _create(
     identifier = values.get("identifier", NULL_UUID)
     if identifier == NULL_UUID:  # nothing could ever change or delete it
         return MqStatus.ILLEGAL_PROPERTY_VALUE, False
-    keep_copy(server, partition, table, change.seq_number, values)
+    assert isinstance(identifier, UUID)
+    row = claimed(server, table, partition.partition_id, identifier) or _usual(table)
+    return _make_so(server, partition, table, change, row | values)
+
+
+def _usual(table: ObjectTable) -> dict[str, object]:
+    """An object of which nobody has said anything yet."""
+    return {
+        attribute.name: list(attribute.default)
+        if isinstance(attribute.default, list)
+        else attribute.default
+        for attribute in table.attributes
+    }
+
+
+def _make_so(
+    server: Server,
+    partition: Partition,
+    table: ObjectTable,
+    change: DirectoryChange,
+    row: dict[str, object],
+) -> Result:
+    """Let an object be as its authority says."""
+    claim(server, table, partition.partition_id, change.seq_number, row)
     return OK, follow(server, partition, table, change)
 
 
 def _update(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
-    row = _find_claimed(server, partition, table, change.identifier)
+    row = find_claimed(server, partition, table, change.identifier)
     if row is None:
         return MqStatus.MQDS_OBJECT_NOT_FOUND, False
+    return _change_known(server, partition, table, change, row)
+
+
+def _change_known(
+    server: Server,
+    partition: Partition,
+    table: ObjectTable,
+    change: DirectoryChange,
+    row: dict[str, object],
+) -> Result:
+    """What a change does not say of an object stays as it is."""
     values = values_of(change.properties) | {"identifier": row["identifier"]}
-    keep_copy(server, partition, table, change.seq_number, values)
-    return OK, follow(server, partition, table, change)
+    return _make_so(server, partition, table, change, row | values)
 
 
 def _synchronize(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
     """Create or update, whichever it takes (RP-3.1.7.2.8-05, -06)."""
-    if _find_claimed(server, partition, table, change.identifier) is not None:
-        return _update(server, partition, table, change)
+    row = find_claimed(server, partition, table, change.identifier)
+    if row is not None:
+        return _change_known(server, partition, table, change, row)
     return _create(server, partition, table, change)
 
 
 def _delete(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> Result:
-    row = _find_claimed(server, partition, table, change.identifier)
+    row = find_claimed(server, partition, table, change.identifier)
     guid = change.guid_identifier
     identifier = UUID(bytes_le=guid) if guid is not None else None
     if row is not None:
@@ -142,22 +176,6 @@ def let_go(
     return server.objects.get(table, identifier)
 
 
-def keep_copy(
-    server: Server, partition: Partition, table: ObjectTable, number: int, values: Values
-) -> None:
-    """Make an object be as its authority says; what it does not say stays, or is as usual."""
-    identifier = values["identifier"]
-    assert isinstance(identifier, UUID)
-    row = claimed(server, table, partition.partition_id, identifier) or {
-        attribute.name: list(attribute.default)
-        if isinstance(attribute.default, list)
-        else attribute.default
-        for attribute in table.attributes
-    }
-    row.update(values)
-    claim(server, table, partition.partition_id, number, row)
-
-
 def find_object(
     server: Server, table: ObjectTable, identifier: Identifier
 ) -> dict[str, object] | None:
@@ -174,7 +192,7 @@ def find_object(
     return server.objects.first(table, path, identifier)
 
 
-def _find_claimed(
+def find_claimed(
     server: Server, partition: Partition, table: ObjectTable, identifier: Identifier
 ) -> dict[str, object] | None:
     """The same, as a partition has it: another one may have an object of that GUID or name too."""
@@ -193,6 +211,8 @@ def follow(
     server: Server, partition: Partition, table: ObjectTable, change: DirectoryChange
 ) -> bool:
     """What a new or changed object means for partitions and neighbours."""
+    if table.code not in _FOLLOWED:
+        return False
     told = dict(change.properties)
     row = find_object(server, table, change.identifier)
     identifier = row["identifier"] if row is not None else None

@@ -10,7 +10,13 @@ from collections.abc import Collection
 from uuid import UUID
 
 from falconmq.directory import tables
-from falconmq.directory.replication.applying import find_object, follow, follow_deletion, type_of
+from falconmq.directory.replication.applying import (
+    find_claimed,
+    find_object,
+    follow,
+    follow_deletion,
+    type_of,
+)
 from falconmq.directory.replication.claims import disclaim
 from falconmq.directory.replication.numbers import Entry
 from falconmq.directory.replication.properties import (
@@ -160,6 +166,26 @@ def decide_delete(
     follow_deletion(server, partition, table, identifier, row)
 
 
+def _delete_hidden(
+    server: Server, partition: Partition, table: ObjectTable, name: Identifier
+) -> bool:
+    """Delete what a partition says of an object that is shown as another one has it, if it does.
+
+    Whoever asks this partition for a deletion means its own word, and no other.
+    """
+    row = find_claimed(server, partition, table, name)
+    if row is None:
+        return False
+    identifier = UUID(str(row["identifier"]))
+    if server.numbers.hidden_in(partition.partition_id, table.code, identifier) is None:
+        return False
+    scope = row.get("scope", QueueScope.ENTERPRISE)
+    assert isinstance(scope, int)
+    number_deleted(server, partition, table, identifier, int(scope))
+    follow_deletion(server, partition, table, identifier, row)
+    return True
+
+
 def number_deleted(
     server: Server, partition: Partition, table: ObjectTable, identifier: UUID, scope: int
 ) -> None:
@@ -213,6 +239,8 @@ def _decide(server: Server, partition: Partition, change: DirectoryChange) -> No
         problem = f"the directory has no {table.type_name} {change.identifier!r}"
         raise refusal(problem, MqStatus.MQDS_OBJECT_NOT_FOUND)
     identifier = UUID(str(row["identifier"]))
+    if change.command == DELETE and _delete_hidden(server, partition, table, change.identifier):
+        return
     _check_is_shown(server, partition, table, identifier)
     if change.command == DELETE:
         decide_delete(server, partition, table, identifier)
@@ -280,7 +308,7 @@ def _check_is_shown(
         raise refusal(
             f"{table.type_name} {identifier} is of another partition",
             MqStatus.MQDS_UNKNOWN_SOURCE,
-            "if it is in two sites, delete it where it is no more",
+            "if it is in two sites: falconmq directory replication remove-claim",
         )
 
 

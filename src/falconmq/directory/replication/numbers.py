@@ -59,6 +59,7 @@ class NumberReader:
 
     def __init__(self, reader: StoreReader) -> None:
         self._reader = reader
+        self._has_hidden: bool | None = None  # looked up once: nearly always nothing is hidden
 
     def of(self, object_type: int, identifier: UUID) -> tuple[UUID, int] | None:
         """Partition and number of an object as it is shown."""
@@ -75,14 +76,23 @@ class NumberReader:
 
     def hidden(self, object_type: int, identifier: UUID) -> list[Hidden]:
         """What other partitions say of an object than the one that is shown."""
+        if not self._is_any_hidden():
+            return []
         start = _object_key(object_type, identifier)
         found = self._reader.scan(HIDDEN, start, start + b"\xff" * 17)
         return [_unpack_hidden(key, record) for key, record in found]
 
     def hidden_in(self, partition: UUID, object_type: int, identifier: UUID) -> Hidden | None:
+        if not self._is_any_hidden():
+            return None
         key = _object_key(object_type, identifier) + partition.bytes
         record = self._reader.get(HIDDEN, key)
         return None if record is None else _unpack_hidden(key, record)
+
+    def _is_any_hidden(self) -> bool:
+        if self._has_hidden is None:
+            self._has_hidden = next(iter(self._reader.scan(HIDDEN)), None) is not None
+        return self._has_hidden
 
     def deletion(self, partition: UUID, identifier: UUID) -> int | None:
         """The number of a deletion that is remembered."""
@@ -157,6 +167,7 @@ class NumberBook(NumberReader):
     def hide(self, object_type: int, identifier: UUID, said: Hidden) -> None:
         """A partition has an object that is shown as another one has it."""
         self.uncover(object_type, identifier, said.partition)
+        self._has_hidden = True
         partition = said.partition.bytes
         key = _OBJECT.pack(partition, said.number, object_type, identifier.bytes)
         self._workspace.put(NUMBERS, key, b"")

@@ -111,6 +111,34 @@ def status_of(server: Server) -> ReplicationStatus:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Double:
+    """An object that is in two sites, or more, by what their servers say."""
+
+    table: ObjectTable
+    row: Row  # as it is shown
+    shown: UUID  # the site whose word that is
+    others: tuple[UUID, ...]
+
+
+def doubles(directory: EmbeddedDirectory, most: int | None = None) -> list[Double]:
+    """The objects that are in two sites, or so many of them; nearly always there are none."""
+    found: dict[tuple[int, UUID], list[UUID]] = {}
+    with directory.reading() as (objects, reader):
+        numbers = NumberReader(reader)
+        for code, identifier, said in numbers.all_hidden():
+            if len(found) == most and (code, identifier) not in found:
+                break
+            found.setdefault((code, identifier), []).append(said.partition)
+        listed = []
+        for (code, identifier), others in found.items():
+            table, place = OBJECT_TABLES[code], numbers.of(code, identifier)
+            row = objects.get(table, identifier)
+            if row is not None and place is not None:
+                listed.append(Double(table, row, place[0], tuple(others)))
+        return listed
+
+
 def fingerprints(directory: EmbeddedDirectory) -> dict[str, str]:
     """A line for each object and each remembered deletion: equal lines, equal copies."""
     lines: dict[str, str] = {}

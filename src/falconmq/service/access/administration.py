@@ -45,6 +45,7 @@ _REQUESTS: Final[tuple[tuple[str, str, str, int], ...]] = (
     ("POST", f"{API}/directory-replication/move", "directory role move", _SET),
     ("POST", f"{API}/directory-replication/take-over", "directory role take-over", _SET),
     ("POST", f"{API}/directory-replication/remove-site", "directory site remove", _SET),
+    ("POST", f"{API}/directory-replication/remove-claim", "directory claim remove", _SET),
     ("POST", f"{API}/routes/refresh", "directory refresh", _SET),
     ("POST", f"{API}/membership", "directory join", _SET),
     ("DELETE", f"{API}/membership", "directory leave", _SET),

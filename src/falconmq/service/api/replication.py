@@ -14,6 +14,7 @@ from falconmq.service.access import Role, require
 from falconmq.service.api.context import Control, Given
 from falconmq.service.api.sessions import where_of
 from falconmq.service.api.why import explanation_json
+from falconmq.service.directory.claim_removal import remove_claim
 from falconmq.service.directory.replicating import Replication
 from falconmq.service.directory.replication_view import fingerprint_page, status_json
 from falconmq.service.directory.role_moves import move_role, take_over_roles
@@ -66,6 +67,16 @@ class NeighbourOut(Strict):
     silent: bool = Field(description="A backup controller that missed too many signs of life.")
 
 
+class DoubleOut(Strict):
+    """An object that is in two sites, or more, by what their servers say."""
+
+    kind: str
+    name: str
+    id: str
+    shown: str = Field(description="The site whose word is shown: of the object made last.")
+    others: list[str] = Field(description="The other sites that have it.")
+
+
 class ReplicationOut(Strict):
     """This directory server."""
 
@@ -79,6 +90,7 @@ class ReplicationOut(Strict):
     primary_site_controller: str = Field(description="Of a backup controller: whom it asks.")
     ready: bool = Field(description="Whether the first copy of the directory is here.")
     waiting_writes: int = Field(description="Writes that another server is asked for.")
+    doubles: list[DoubleOut] = Field(description="Objects that are in two sites; at most 100.")
     partitions: list[PartitionOut]
     neighbours: list[NeighbourOut]
     counters: dict[str, dict[str, int]]
@@ -137,6 +149,25 @@ class RemoveSiteOut(Strict):
     servers: list[str] = Field(description="Its directory servers; none of them runs.")
     queue_managers: int
     queues: int
+    done: bool = Field(description="False: it was only looked at.")
+
+
+class RemoveClaimIn(Strict):
+    """Which site lets go of what."""
+
+    object: str = Field(max_length=400, description="Its name or its GUID.")
+    site: str = Field(max_length=200, description="The name of the site that has it no more.")
+    dry_run: bool = Field(False, description="Only look whether it can be done.")
+
+
+class RemoveClaimOut(Strict):
+    """Where the object is then."""
+
+    name: str
+    id: str
+    site: str
+    server: str = Field(description="The server that decides about this site.")
+    rest: list[str] = Field(description="The sites that have it then.")
     done: bool = Field(description="False: it was only looked at.")
 
 
@@ -240,6 +271,23 @@ async def remove(control: Given, given: RemoveSiteIn) -> dict[str, Any]:
         "servers": found.servers,
         "queue_managers": found.queue_managers,
         "queues": found.queues,
+        "done": not given.dry_run,
+    }
+
+
+@router.post(
+    "/directory-replication/remove-claim", response_model=RemoveClaimOut, dependencies=_MANAGE
+)
+async def remove_one_claim(control: Given, given: RemoveClaimIn) -> dict[str, Any]:
+    """Of an object that is in two sites, delete what one of them says; the other word stays."""
+    replication = replication_of(control)
+    found = await remove_claim(replication, given.object, given.site, dry_run=given.dry_run)
+    return {
+        "name": found.name,
+        "id": str(found.identifier),
+        "site": found.site,
+        "server": found.server,
+        "rest": found.rest,
         "done": not given.dry_run,
     }
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from falconmq.clock import Clock
 from falconmq.directory.queries import find_all, find_one
 from falconmq.directory.replication.eras import era_of, number_in_era
+from falconmq.directory.replication.properties import PATHS
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
+from falconmq.directory.replication.status import Double, doubles
+from falconmq.directory.texts import WORDS
 from falconmq.manager.directory_backend import equals
 
 if TYPE_CHECKING:
     from falconmq.directory.replication.status import NeighbourStatus, PartitionStatus
     from falconmq.service.directory.replicating import Replication
+
+_DOUBLES_MAX: Final = 100  # objects that are in two sites
+_WORDS: Final = {type_name: word for word, type_name in WORDS.items()}
 
 
 def status_json(replication: Replication, clock: Clock) -> dict[str, Any]:
@@ -40,6 +46,7 @@ def status_json(replication: Replication, clock: Clock) -> dict[str, Any]:
         "primary_site_controller": status.psc_name,
         "ready": replication.is_ready.is_set(),
         "waiting_writes": status.waiting_writes,
+        "doubles": [_double(each, names) for each in doubles(replication.own, _DOUBLES_MAX)],
         "partitions": partitions,
         "neighbours": [
             _neighbour(each, names, clock) | {"last_heard_seconds": heard.get(each.machine.lower())}
@@ -49,6 +56,16 @@ def status_json(replication: Replication, clock: Clock) -> dict[str, Any]:
             "engine": dict(replication.replicator.counters),
             "carrier": dict(replication.carrier.counters),
         },
+    }
+
+
+def _double(double: Double, names: dict[object, str]) -> dict[str, Any]:
+    return {
+        "kind": _WORDS[double.table.type_name],
+        "name": str(double.row[PATHS[double.table.code]]),
+        "id": str(double.row["identifier"]),
+        "shown": names.get(double.shown, str(double.shown)),
+        "others": sorted(names.get(site, str(site)) for site in double.others),
     }
 
 

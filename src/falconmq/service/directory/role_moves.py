@@ -70,7 +70,7 @@ async def move_role(
             f"nothing was changed; look: falconmq ping {move.new}",
         )
     if not dry_run:
-        await asyncio.to_thread(_ask, replication, move.change, "")
+        await asyncio.to_thread(ask, replication, move.change, "")
     return move
 
 
@@ -190,21 +190,21 @@ async def _be_named(replication: Replication, pec: str) -> None:
     change = RequestedChange(
         UPDATE, str(row["name"]), ENTERPRISE_PARTITION, [(S_PSC, own.machine_name)]
     )
-    await asyncio.to_thread(_ask, replication, change, pec)
+    await asyncio.to_thread(ask, replication, change, pec)
     names: list[str] = []
 
-    def ask(server: Server) -> None:
+    def ask_pec(server: Server) -> None:
         requesting.ask_instead(server, server.enterprise, pec)
 
     def look(server: Server) -> None:
         names[:] = [server.site.authority_name] if server.site is not None else []
 
-    await asyncio.to_thread(engine.command, ask)
+    await asyncio.to_thread(engine.command, ask_pec)
     await until(lambda: engine.command(look), lambda: names == [own.machine_name])
 
 
-def _ask(replication: Replication, change: RequestedChange, at: str) -> None:
-    """Make a change of the directory, wherever it is decided."""
+def ask(replication: Replication, change: RequestedChange, at: str, who: str = "the PEC") -> None:
+    """Make a change of the directory, wherever it is decided. DirectoryError."""
     write = replication.replicator.request(change, at)
     replication.wait(write)
     match write.status:
@@ -212,12 +212,12 @@ def _ask(replication: Replication, change: RequestedChange, at: str) -> None:
             return
         case MqStatus.MQDS_NO_RSP_FROM_OWNER | MqStatus.MQDS_OWNER_NOT_REACHED | None:
             raise DirectoryError(
-                "the PEC did not answer",
+                f"{who} did not answer",
                 status=MqStatus.NO_DS,
                 hint="the change may have been made all the same: look before you repeat it",
             )
         case status:
-            raise _refusal(f"the PEC refused: {status:#010x}")
+            raise _refusal(f"{who} refused: {status:#010x}")
 
 
 def _machine(replication: Replication, name: str) -> Row:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from falconmq.directory.queries import find_one
 from falconmq.directory.replication import site_removal
+from falconmq.directory.replication.claims import claimed
 from falconmq.directory.replication.properties import OBJECT_TABLES
 from falconmq.directory.replication.server import Server
 from falconmq.errors import DirectoryError, MqStatus
@@ -75,7 +76,7 @@ def _plan(replication: Replication, name: str) -> Removal:
                 removal.queues += 1
             elif entry.object_type == ObjectType.MQDS_MACHINE:
                 removal.queue_managers += 1
-                row = server.objects.get(_MACHINES, entry.identifier)
+                row = claimed(server, _MACHINES, identifier, entry.identifier)
                 if row is not None and row["server_type"] != DirectoryServerType.STANDALONE:
                     removal.servers.append(str(row["computer_name"]))
 

@@ -216,6 +216,11 @@ METRICS: Final = (
         "Writes that another server was asked for, and has not answered.",
     ),
     Metric(
+        "falconmq_directory_replication_doubles",
+        "gauge",
+        "Objects that are in two sites, by what their servers say; 100 at most.",
+    ),
+    Metric(
         "falconmq_directory_replication_neighbour_changes",
         "gauge",
         "Changes that go to this server with the next message.",

@@ -39,6 +39,7 @@ def add_replication(families: Families, status: Mapping[str, Any]) -> None:
     """All series, out of what `status_json` says."""
     _add_partitions(families, status["partitions"])
     families.add("falconmq_directory_replication_waiting_writes", status["waiting_writes"])
+    families.add("falconmq_directory_replication_doubles", len(status["doubles"]))
     waiting: Counter[str] = Counter()
     for neighbour in status["neighbours"]:
         waiting[neighbour["machine"]] += neighbour["waiting_changes"]

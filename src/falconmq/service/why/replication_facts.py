@@ -37,6 +37,7 @@ class Spot(NamedTuple):
     partition: UUID
     number: int
     is_deleted: bool
+    others: tuple[UUID, ...] = ()  # the sites that have it too
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class ReplicationFacts:
     spot: Spot | None
     partitions: tuple[PartitionFacts, ...]  # all of them, if nobody knows which it is
     to_send: dict[str, int] = field(default_factory=dict)  # changes, by neighbour
+    also_in: tuple[str, ...] = ()  # the names of other sites that have the object
 
 
 def replication_facts(replication: Replication, clock: Clock, subject: str) -> ReplicationFacts:
@@ -93,6 +95,7 @@ def replication_facts(replication: Replication, clock: Clock, subject: str) -> R
         spot,
         tuple(reader.read(each) for each in chosen or status.partitions),
         _to_send(status),
+        () if spot is None else reader.names_of(spot.others),
     )
 
 
@@ -109,6 +112,9 @@ class _Reader:
         self._replication = replication
         self._psc_name = status.psc_name
         self._now = clock.time()
+
+    def names_of(self, sites: tuple[UUID, ...]) -> tuple[str, ...]:
+        return tuple(sorted(self._sites.get(site, str(site)) for site in sites))
 
     def read(self, status: PartitionStatus) -> PartitionFacts:
         partition = status.partition_id
@@ -165,7 +171,10 @@ def _find_numbered(
             place = numbers.of(code, identifier)
             if place is not None:
                 partition, number = place[0], number_in_era(place[1])
-                return Spot(_word(table), identifier, partition, number, is_deleted=False)
+                others = tuple(each.partition for each in numbers.hidden(code, identifier))
+                return Spot(
+                    _word(table), identifier, partition, number, is_deleted=False, others=others
+                )
         for partition in partitions:
             found = numbers.deletion(partition, identifier)
             if found is not None:

@@ -26,14 +26,28 @@ def judge_replication(facts: ReplicationFacts) -> Explanation:
     causes = [cause for partition in facts.partitions for cause in _causes(facts, partition)]
     if not facts.is_ready:
         causes = [_first_copy(facts), *causes]
+    own = _object(facts, is_in_step=not causes)
+    causes += _doubled(facts)
     order = list(Severity)
     causes.sort(key=lambda cause: -order.index(cause.severity))
-    own = _object(facts, is_in_step=not causes)
     causes = [*causes, own] if own.severity is Severity.INFO else [own, *causes]
     sentences = [_sentence(own.text), *(_sentence(each.text) for each in causes if each is not own)]
     return Explanation(
         facts.subject, Kind.DIRECTORY, " ".join(sentences[:2]), _facts(facts), causes
     )
+
+
+def _doubled(facts: ReplicationFacts) -> Iterator[Cause]:
+    """Two sites have it: somebody has to say where it is."""
+    if facts.also_in:
+        others = " and ".join(facts.also_in)
+        yield Cause(
+            "in-two-sites",
+            f"it is in {others} too; shown is the one that was made last",
+            Severity.WARNING,
+            f"to take it out of the wrong site: falconmq directory replication remove-claim "
+            f"'{facts.subject}' SITE",
+        )
 
 
 def _sentence(text: str) -> str:
