@@ -63,7 +63,7 @@ def test_what_is_in_two_sites_is_shown(context: BrowserContext, directory: Direc
     watch.follow(page)
     page.goto(directory.site.url + PAGE)
     expect(page.get_by_role("heading", name="In two sites")).to_have_count(0)
-    made = given_double(directory, "STORE7", 1, is_shown=True)
+    made = given_double(directory, "STORE7", is_shown=True)
     page.reload()
     row = page.locator("#double-table").get_by_role("row", name="STORE7 queue-manager")
     expect(row).to_contain_text("BerlinParis")

@@ -213,8 +213,8 @@ def _print_doubles(doubles: list[Json]) -> None:
             for each in doubles
         ],
     )
-    hint = "hint:  to take it out of the wrong site: falconmq directory replication remove-claim NAME SITE\n"
-    sys.stderr.write(hint)
+    command = "falconmq directory replication remove-claim NAME SITE"
+    sys.stderr.write(f"hint:  to take it out of the wrong site: {command}\n")
 
 
 def _print_differences(found: list[Json], size: int) -> None:

@@ -72,11 +72,14 @@ def hear(directory: Directory, last: int, partition: UUID = PARIS) -> None:
     replication.replicator.receive(message, PSC1)
 
 
-def given_double(directory: Directory, name: str, number: int, *, is_shown: bool) -> str:
+def given_double(directory: Directory, name: str, *, is_shown: bool) -> str:
     """A queue manager of Berlin that PSC1 says is in Paris; `is_shown`: as Berlin has it."""
     berlin = directory.find("site", "Berlin")["identifier"]
     made = directory.create("queue-manager", computer_name=name, site_identifiers=[berlin])
     time = 1 if is_shown else _LAST_MOMENT
+    replicator = replication_of(directory).replicator
+    known = replicator.status().partitions
+    number = next(each.last for each in known if each.partition_id == PARIS) + 1
     change = DirectoryChange(
         CREATE,
         name,
@@ -87,5 +90,5 @@ def given_double(directory: Directory, name: str, number: int, *, is_shown: bool
         [(203, name), (201, PARIS.bytes_le), (202, UUID(made).bytes_le), (217, time)],
     )
     message = ChangePropagationMessage(PARIS.bytes_le, [change])
-    replication_of(directory).replicator.receive(message, PSC1)
+    replicator.receive(message, PSC1)
     return made

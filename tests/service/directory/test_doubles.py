@@ -47,8 +47,8 @@ def test_two_sites_have_it_until_somebody_says_which_one_is_right(
     assert "TWO SITES" not in capsys.readouterr().out
     # given one that is shown as Berlin has it, and one as Paris has it
     store, shop = (
-        given_double(directory, "STORE7", 1, is_shown=True),
-        given_double(directory, "SHOP2", 2, is_shown=False),
+        given_double(directory, "STORE7", is_shown=True),
+        given_double(directory, "SHOP2", is_shown=False),
     )
     assert (sites_of(directory, "STORE7"), sites_of(directory, "SHOP2")) == (
         [berlin],
@@ -110,7 +110,7 @@ def test_two_sites_have_it_until_somebody_says_which_one_is_right(
 def test_a_server_that_does_not_answer_is_named(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given_double(directory, "KIOSK3", 3, is_shown=True)
+    given_double(directory, "KIOSK3", is_shown=True)
     monkeypatch.setattr(replication_of(directory), "wait", lambda _write: None)
     answer = refused(directory, object="KIOSK3", site="Paris")
     assert "PSC1 did not answer" in answer

@@ -122,6 +122,7 @@ class Losses:
         self._has_new_pec(heir)
         heir.role = Role.PEC
         yield from self._mend_sites(heir)
+        yield from self._mend_roles()
         yield from self._coming_back(dead, Role.PSC)
 
     def _taking_both(
@@ -137,6 +138,7 @@ class Losses:
         self._has_new_pec(heir)
         heir.role = Role.PEC
         yield from self._mend_sites(heir)
+        yield from self._mend_roles()
         yield from self._end_of(dead, Role.BSC, heir)
 
     def _end_of(self, dead: DirectoryServer, role: Role, heir: DirectoryServer) -> Iterator[Step]:
@@ -186,6 +188,30 @@ class Losses:
             if heir.partition(site) is None:
                 self._world.counts["site made once more"] += 1
                 yield partial(self._operator.create_site, site)
+
+    def _mend_roles(self) -> Iterator[Step]:
+        """What was lost may be that somebody was named; then roles go back to whom it was before.
+
+        It is said once more, and whoever has begun hands over again; or nobody does, if it was
+        taken out of the directory.
+        """
+        for site, name in list(self._enterprise.controllers.items()):
+            server = self._enterprise.servers[name]
+            if not self._operator.is_named(server, site):
+                self._world.counts["named once more"] += 1
+                yield partial(self._operator.name_controller, site, server)
+                yield partial(self._owns_again, server, site)
+
+    def _owns_again(self, server: DirectoryServer, site: UUID) -> bool:
+        if server.owns(site):
+            return True
+        status, known = server.status(), server.partition(site)
+        if status is None or known is None or known.authority != server.name:
+            return False
+        if status.psc_name in self._enterprise.servers or status.role != Role.BSC.value:
+            return False
+        self._world.counts["taken over once more"] += 1
+        return act(server, lambda each: taking_over.take_over_site(each, is_forced=True))
 
     def _register(self, heir: DirectoryServer, server: DirectoryServer) -> bool:
         """What was lost may be that a server was registered."""

@@ -117,7 +117,7 @@ class Operator:
     def _moving_psc(self, site: UUID, old: DirectoryServer, new: DirectoryServer) -> Iterator[Step]:
         """Say it in the directory; the servers do the rest."""
         enterprise = self._enterprise
-        yield lambda: self._name_controller(site, new)
+        yield lambda: self.name_controller(site, new)
         yield lambda: new.owns(site)
         enterprise.controllers[site] = new.name
         old.role, old.psc_name, new.role, new.psc_name = Role.BSC, new.name, Role.PSC, ""
@@ -176,13 +176,19 @@ class Operator:
         self._enterprise.has_lost(site)
         return True
 
-    def _name_controller(self, site: UUID, new: DirectoryServer) -> bool:
+    def name_controller(self, site: UUID, new: DirectoryServer) -> bool:
         enterprise = self._enterprise
         pec, name = enterprise.pec, (tables.SITE, enterprise.site_names[site])
         if not pec.owns(ENTERPRISE_PARTITION):
             return False
         change = enterprise.change(pec, name, new.name)
         return change is not None and change.outcome is Outcome.DONE
+
+    def is_named(self, server: DirectoryServer, site: UUID) -> bool:
+        """Whether the PEC has it as who decides about a site, or does not know the site."""
+        enterprise = self._enterprise
+        row = enterprise.find(enterprise.pec, (tables.SITE, enterprise.site_names[site]))
+        return row is None or row["primary_site_controller"] == server.name
 
     def _name_pec(self, old: DirectoryServer, new: DirectoryServer) -> bool:
         if _follows(old, ENTERPRISE_PARTITION, new):
