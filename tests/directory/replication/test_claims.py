@@ -174,6 +174,15 @@ def test_a_claim_that_is_not_shown_is_changed_and_deleted_alone() -> None:
     assert after[f"{SITES[0]}/deleted/{MOVER}"] == "3 QueueManager"
 
 
+def test_a_creation_of_what_is_there_changes_what_it_says_and_no_more() -> None:
+    node = listener()
+    tell(node, said(CREATE, 1, 0, (217, 100), (214, 7)))
+    tell(node, said(CREATE, 2, 0, (217, 200)))
+    row = shown(node)
+    assert row is not None
+    assert (row["create_time"], row["quota_kilobytes"]) == (200, 7)
+
+
 def test_one_that_becomes_younger_is_shown() -> None:
     node = listener()
     tell(node, said(CREATE, 1, 1, (217, 200)), said(CREATE, 1, 0, (217, 100)))

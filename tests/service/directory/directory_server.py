@@ -72,8 +72,11 @@ def hear(directory: Directory, last: int, partition: UUID = PARIS) -> None:
     replication.replicator.receive(message, PSC1)
 
 
-def given_double(directory: Directory, name: str, *, is_shown: bool) -> str:
-    """A queue manager of Berlin that PSC1 says is in Paris; `is_shown`: as Berlin has it."""
+def given_double(directory: Directory, name: str, *, is_shown: bool, service: int = 0) -> str:
+    """A queue manager of Berlin that PSC1 says is in Paris; `is_shown`: as Berlin has it.
+
+    `service` is what PSC1 says that it is, PROPID_QM_SERVICE.
+    """
     berlin = directory.find("site", "Berlin")["identifier"]
     made = directory.create("queue-manager", computer_name=name, site_identifiers=[berlin])
     time = 1 if is_shown else _LAST_MOMENT
@@ -87,7 +90,13 @@ def given_double(directory: Directory, name: str, *, is_shown: bool) -> str:
         number - 1,
         number,
         number,
-        [(203, name), (201, PARIS.bytes_le), (202, UUID(made).bytes_le), (217, time)],
+        [
+            (203, name),
+            (201, PARIS.bytes_le),
+            (202, UUID(made).bytes_le),
+            (217, time),
+            (210, service),
+        ],
     )
     message = ChangePropagationMessage(PARIS.bytes_le, [change])
     replicator.receive(message, PSC1)

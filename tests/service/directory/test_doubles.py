@@ -115,3 +115,13 @@ def test_a_server_that_does_not_answer_is_named(
     answer = refused(directory, object="KIOSK3", site="Paris")
     assert "PSC1 did not answer" in answer
     assert "look before you repeat it" in answer
+
+
+def test_a_site_that_is_given_up_is_looked_at_as_its_own_server_has_it(
+    directory: Directory,
+) -> None:
+    given_double(directory, "BACKUP4", is_shown=True, service=2)  # in Berlin it is no server
+    asked = {"site": "Paris", "dry_run": True}
+    answer = directory.http.post("/directory-replication/remove-site", json=asked)
+    assert answer.status_code == 200, answer.text
+    assert "BACKUP4" in answer.json()["servers"]
