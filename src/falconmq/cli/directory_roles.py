@@ -45,6 +45,7 @@ _PATH: Final = "/directory-replication"
 _SECONDS: Final = 300.0  # other servers are asked, and waited for
 
 Json = dict[str, Any]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it can be done.")]
 
 
 def move(
@@ -63,9 +64,7 @@ def move(
         ),
     ],
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only look whether it can be done.")
-    ] = False,
+    dry_run: _DryRun = False,
     place: Place,
     as_json: JsonOption = False,
 ) -> int:
@@ -201,9 +200,7 @@ def remove_claim(
         typer.Argument(metavar="SITE", help="The site that it is in no more.", show_default=False),
     ],
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only look whether it can be done.")
-    ] = False,
+    dry_run: _DryRun = False,
     place: Place,
     as_json: JsonOption = False,
 ) -> int:

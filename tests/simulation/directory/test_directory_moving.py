@@ -57,6 +57,22 @@ def test_what_cannot_move_in_time_is_given_up() -> None:
     assert enterprise.find(enterprise.pec, NAME) is None
 
 
+def test_one_queue_manager_is_moved_by_one_person_at_a_time() -> None:
+    enterprise, moves = moving()
+    enterprise.servers["SERVER1"].crash()
+    moves.begin()
+    changes = len(enterprise.ledger.names[NAME[0], "m"])
+    moves.begin()
+    wait(enterprise, 20.0)
+    assert len(enterprise.ledger.names[NAME[0], "m"]) == changes
+    enterprise.servers["SERVER1"].start()
+    wait(enterprise, 200.0)
+    assert enterprise.world.counts["queue manager moved"] == 1
+    moves.begin()  # and back
+    wait(enterprise, 60.0)
+    assert enterprise.world.counts["queue manager moved"] == 2
+
+
 def test_a_name_is_open_if_it_moved_and_something_of_it_was_lost() -> None:
     enterprise, moves = moving()
     machine, queue = ((kind, name.lower()) for kind, name in (NAME, QUEUE))

@@ -118,19 +118,12 @@ def _update(
     row = find_claimed(server, partition, table, change.identifier)
     if row is None:
         return MqStatus.MQDS_OBJECT_NOT_FOUND, False
-    return _change_known(server, partition, table, change, row)
+    return _make_so(server, partition, table, change, _changed(row, change))
 
 
-def _change_known(
-    server: Server,
-    partition: Partition,
-    table: ObjectTable,
-    change: DirectoryChange,
-    row: dict[str, object],
-) -> Result:
+def _changed(row: dict[str, object], change: DirectoryChange) -> dict[str, object]:
     """What a change does not say of an object stays as it is."""
-    values = values_of(change.properties) | {"identifier": row["identifier"]}
-    return _make_so(server, partition, table, change, row | values)
+    return row | values_of(change.properties) | {"identifier": row["identifier"]}
 
 
 def _synchronize(
@@ -139,7 +132,7 @@ def _synchronize(
     """Create or update, whichever it takes (RP-3.1.7.2.8-05, -06)."""
     row = find_claimed(server, partition, table, change.identifier)
     if row is not None:
-        return _change_known(server, partition, table, change, row)
+        return _make_so(server, partition, table, change, _changed(row, change))
     return _create(server, partition, table, change)
 
 

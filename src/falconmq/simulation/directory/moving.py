@@ -34,23 +34,30 @@ class Moves:
         self._world = enterprise.world
         self._random = random
         self._end = end
+        self._under_way: set[str] = set()  # one that is moved by two people at once may be doubled
 
     def begin(self) -> None:
         """Let one queue manager move."""
         sites = list(self._enterprise.controllers)
-        machines = self._load.machines_now()
+        machines = [each for each in self._load.machines_now() if each[0] not in self._under_way]
         if machines and len(sites) > 1:
             machine, old = self._random.choice(machines)
             new = self._random.choice([site for site in sites if site != old])
+            self._under_way.add(machine)
             self._leave(machine, old, new, _TRIES)
 
-    def _again(self, tries: int) -> bool:
-        return tries > 0 and self._world.now < self._end
+    def _goes_on(self, machine: str, site: UUID, tries: int) -> bool:
+        """Whether it is tried once more; a site may be gone meanwhile."""
+        is_left = tries > 0 and self._world.now < self._end
+        if is_left and site in self._enterprise.controllers:
+            return True
+        self._under_way.discard(machine)
+        return False
 
     def _leave(self, machine: str, old: UUID, new: UUID, tries: int) -> None:
         """Delete it, with its queues, where it is decided."""
         enterprise, name = self._enterprise, (tables.QUEUE_MANAGER, machine)
-        if not self._again(tries) or old not in enterprise.controllers:
+        if not self._goes_on(machine, old, tries):
             return
         at = enterprise.psc(old)
         row = enterprise.find(at, name) if at.owns(old) else None
@@ -80,7 +87,7 @@ class Moves:
     ) -> None:
         """Make it in its new site, as soon as the server of that knows that it has left."""
         enterprise, name = self._enterprise, (tables.QUEUE_MANAGER, machine)
-        if not self._again(tries) or new not in enterprise.controllers:
+        if not self._goes_on(machine, new, tries):
             return
         at = enterprise.psc(new)
         if at.owns(new) and enterprise.find(at, name) is None:
@@ -90,6 +97,7 @@ class Moves:
             if change.outcome is Outcome.DONE:
                 self._world.counts["queue manager moved"] += 1
                 self._load.moved(machine, new)
+                self._under_way.discard(machine)
                 self._take_along(at, queues)
                 return
         self._later(lambda: self._enter(machine, new, identifier, queues, tries - 1))
