@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from falconmq.directory import tables
 from falconmq.directory.replication.settings import Role
 from falconmq.directory.replication.state import ENTERPRISE_PARTITION
 from falconmq.simulation.directory.checking import check_quiet
@@ -101,3 +104,20 @@ def test_a_bsc_and_a_site_come_and_a_bsc_goes() -> None:
     finish(enterprise, operator)
     assert len(enterprise.servers) == 3
     assert enterprise.world.counts["new site"] == 1
+
+
+@pytest.mark.parametrize("other", ["SERVER2", "GONE"])
+def test_who_was_named_before_a_pec_was_lost_is_named_again(other: str) -> None:
+    """As if the naming was lost: the role goes back to a backup, or to one that is no more."""
+    enterprise = town(0, 1)
+    operator, losses = losses_of(enterprise)
+    psc = enterprise.servers["SERVER1"]
+    name = (tables.SITE, enterprise.site_names[psc.site])
+    enterprise.change(enterprise.pec, name, other)
+    wait(enterprise, 300.0)
+    assert not psc.owns(psc.site)
+    operator.begin("roles mended", "roles are mended", losses._mend_roles())
+    finish(enterprise, operator)
+    assert psc.owns(psc.site)
+    assert enterprise.world.counts["named once more"] == 1
+    assert enterprise.world.counts["taken over once more"] == (other == "GONE")

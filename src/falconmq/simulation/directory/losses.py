@@ -205,10 +205,10 @@ class Losses:
     def _owns_again(self, server: DirectoryServer, site: UUID) -> bool:
         if server.owns(site):
             return True
-        status, known = server.status(), server.partition(site)
-        if status is None or known is None or known.authority != server.name:
-            return False
-        if status.psc_name in self._enterprise.servers or status.role != Role.BSC.value:
+        status = server.status()
+        if status is None or status.psc_name in ("", *self._enterprise.servers):
+            return False  # it waits until the other one hands over
+        if not self._claim(server, site):
             return False
         self._world.counts["taken over once more"] += 1
         return act(server, lambda each: taking_over.take_over_site(each, is_forced=True))
