@@ -37,9 +37,9 @@ Examples:
 """
 REMOVE_CLAIM_EPILOG = """\b
 Examples:
-  falconmq directory replication status                             what is in two sites
   falconmq directory replication remove-claim STORE7 Paris --dry-run
   falconmq directory replication remove-claim STORE7 Paris          it is in the other site only
+  falconmq directory replication remove-claim 'STORE7\\orders' Paris
 """
 _PATH: Final = "/directory-replication"
 _SECONDS: Final = 300.0  # other servers are asked, and waited for
