@@ -132,7 +132,11 @@ def say_role(server: Server) -> None:
     if site is None or row is None or not server.owns(site) or row["server_type"] == wanted:
         return
     if not is_in_site(server, row):
-        _log.error("the directory has this server in another site: delete it there")
+        _log.error(
+            "the directory has this server in another site: take it out of that, "
+            "falconmq directory replication remove-claim name=%s",
+            server.name,
+        )
         return
     write_type(server, site, row, wanted)
 
